@@ -9,17 +9,22 @@ package struct Injection: Sendable, Equatable {
     package let followedBy: Action?
     package let continues: Bool
     package let counterID: Int?
+    /// Whether the push is forwarded to upstream, although its client gets no response.
+    package let forwards: Bool
     /// The response, if the effect is nothing else.
     package let constantResponse: ConstantResponse?
 
     package init(
-      profile: String?, rule: String, action: Action, followedBy: Action? = nil, continues: Bool, counterID: Int?
+      profile: String?, rule: String, action: Action, followedBy: Action? = nil, continues: Bool,
+      forwards: Bool = false,
+      counterID: Int?
     ) {
       self.profile = profile
       self.rule = rule
       self.action = action
       self.followedBy = followedBy
       self.continues = continues
+      self.forwards = forwards
       self.counterID = counterID
       constantResponse = continues || followedBy != nil ? nil : action.constantResponse
     }
@@ -28,13 +33,15 @@ package struct Injection: Sendable, Equatable {
     package convenience init(_ rule: Rule, profile: String?, doing action: Action, counterID: Int) {
       self.init(
         profile: profile, rule: rule.name, action: action,
-        continues: rule.continues ?? action.name.continues ?? false, counterID: counterID)
+        continues: rule.continues ?? action.name.continues ?? false, forwards: rule.then == .forward,
+        counterID: counterID)
     }
 
     package static func == (one: RuleEffect, other: RuleEffect) -> Bool {
       one === other
         || one.profile == other.profile && one.rule == other.rule && one.action == other.action
           && one.followedBy == other.followedBy && one.continues == other.continues && one.counterID == other.counterID
+          && one.forwards == other.forwards
     }
   }
 

@@ -10,6 +10,16 @@ package struct Rule: Sendable, Equatable {
     case beforeValidation = "before_validation"
   }
 
+  /// What follows after a rule fired. The names are those of a profile file.
+  package enum Continuation: String, CaseIterable, Sendable {
+    /// Later rules are evaluated.
+    case continueEvaluation = "continue"
+    /// No later rule is evaluated.
+    case stop
+    /// No later rule is evaluated, and a push whose response is lost is forwarded to upstream. Without upstream, as `stop`.
+    case forward
+  }
+
   /// The name, unique within a profile.
   package var name: String
   /// The injection point: `at` in a profile file.
@@ -20,9 +30,8 @@ package struct Rule: Sendable, Equatable {
   package var trigger: Trigger
   /// The action: `do` in a profile file.
   package var action: Action
-  /// Whether evaluation continues with later rules after this rule fired: `then` in a profile file. Nil for the
-  /// action's default.
-  package var continues: Bool?
+  /// What follows after this rule fired: `then` in a profile file. Nil for the action's default.
+  package var then: Continuation?
   /// Whether the rule also applies to pushes that APNs would reject: `stage` in a profile file.
   package var stage: Stage
 
@@ -37,9 +46,12 @@ package struct Rule: Sendable, Equatable {
     self.condition = condition
     self.trigger = trigger
     self.action = action
-    self.continues = continues
+    self.then = continues.map { $0 ? .continueEvaluation : .stop }
     self.stage = stage
   }
+
+  /// Whether evaluation continues with later rules after this rule fired; nil for the action's default.
+  package var continues: Bool? { then.map { $0 == .continueEvaluation } }
 }
 
 /// The point in a connection or request at which a rule is evaluated: `at` in a profile file.

@@ -137,7 +137,7 @@ package final class HTTP2ClientSession {
       let name = UnsafeRawBufferPointer(start: name, count: nameCount)
       // A final response replaces an interim one; trailers are not kept.
       if exchange.hasFinalHeaders { return 0 }
-      if name.elementsEqual(":status".utf8) { exchange.response.headers.removeAll() }
+      if name.equals(":status") { exchange.response.headers.removeAll() }
       exchange.response.headers.append(
         name: name, value: UnsafeRawBufferPointer(start: value, count: valueCount))
       return 0

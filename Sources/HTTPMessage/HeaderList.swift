@@ -136,11 +136,14 @@ package struct HeaderList: Sendable, Equatable {
 
   /// The first value with the given name, as text; for clients and tests.
   package subscript(name: String) -> String? {
-    var found: String?
-    forEachField { field, value in
-      if found == nil, self.string(field) == name { found = self.string(value) }
+    bytes.withUnsafeBytes { packed in
+      var offset = 0
+      while let field = Self.field(in: packed, at: offset) {
+        if packed[field.name.indices].elementsEqual(name.utf8) { return string(field.value) }
+        offset = field.value.indices.upperBound
+      }
+      return nil
     }
-    return found
   }
 
   /// Returns the text at `range`, with invalid UTF-8 replaced.

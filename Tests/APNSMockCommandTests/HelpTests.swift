@@ -46,7 +46,7 @@ import Testing
     "format", "event", "part", "library", "mode", "level", "selection", "code", "ca", "rule", "name", "channel",
     "shell",
     "program", "topic,topic", "finding,finding", "0|1", "any|known", "soon|answer", "refuse|drop", "memory|url",
-    "text|json", "name=value", "outcome",
+    "text|json", "name=value", "outcome", "sandbox|production|url", "pattern",
   ]
 
   private static func commands() throws -> [Command] {
@@ -95,7 +95,7 @@ import Testing
     let shown = (serve.arguments ?? []).filter { $0.shouldDisplay && $0.names?.contains { $0.name == "help" } != true }
     let sections = Dictionary(grouping: shown, by: \.sectionTitle)
     #expect(sections[nil]?.compactMap { $0.names?.first?.name } == ["exit-on-stdin-close"])
-    #expect(sections.count == 8 && sections.values.allSatisfy { $0.count <= 8 })
+    #expect(sections.count == 9 && sections.values.allSatisfy { $0.count <= 8 })
   }
 
   @Test func placeholdersOfSettingsAreKnown() {

@@ -92,6 +92,18 @@ import APNSMockNotation
     (.san, ["a.test", "b.test"], { $0.configuration.certificateNames == ["a.test", "b.test"] }),
     (.allowHost, ["ci.internal"], { $0.configuration.allowedHosts == ["ci.internal"] }),
     (.clientCA, ["one.pem", "two.pem"], { $0.configuration.clientAuthorities == ["one.pem", "two.pem"] }),
+    (.upstream, ["sandbox"], { $0.upstream.isChosen && $0.upstream.endpoint.host == "api.sandbox.push.apple.com" }),
+    (.upstream, ["production"], { $0.upstream.endpoint == Endpoint(host: "api.push.apple.com", port: 443) }),
+    (.upstream, ["https://mock-1:2197"], { $0.upstream.endpoint == Endpoint(host: "mock-1", port: 2197) }),
+    (.upstream, ["https://mock-1/"], { $0.upstream.endpoint == Endpoint(host: "mock-1", port: 443) }),
+    (.upstream, ["https://[::1]"], { $0.upstream.endpoint == Endpoint(host: "::1", port: 443) }),
+    (.upstreamCA, ["one.pem", "two.pem"], { $0.upstream.authorities == ["one.pem", "two.pem"] }),
+    (.upstreamCert, ["c.pem"], { $0.upstream.certificate == "c.pem" }),
+    (.upstreamKey, ["k.pem"], { $0.upstream.key == "k.pem" }),
+    (.upstreamConnections, ["5"], { $0.upstream.connections == 5 }),
+    (.allowTopics, ["a.*", "b"], { $0.upstream.allowedTopics == ["a.*", "b"] }),
+    (.allowTokens, ["ab*"], { $0.upstream.allowedTokens == ["ab*"] }),
+    (.learn, ["off"], { !$0.upstream.learnsTokens }),
     (.shutdownTimeout, ["0s"], { $0.configuration.shutdownTimeout == .zero }),
     (.shutdownTimeout, ["250ms"], { $0.configuration.shutdownTimeout == .milliseconds(250) }),
     (.shutdownTimeout, ["2m"], { $0.configuration.shutdownTimeout == .seconds(120) }),
@@ -137,6 +149,12 @@ import APNSMockNotation
     (.fixtures, "", "a fixture file"), (.devices, "all", "any or known"), (.maxDevices, "0", "from 1 to 10000000"),
     (.portFile, "", "the path"), (.adminToken, "", "auto"), (.adminToken, "two words", "without spaces"),
     (.san, "", "a host name"), (.allowHost, "", "a host name"), (.clientCA, "", "PEM"),
+    (.upstream, "staging", "sandbox, production"), (.upstream, "http://localhost:1", "https://127.0.0.1:2197"),
+    (.upstream, "https://", "sandbox"), (.upstream, "https://h:0", "sandbox"),
+    (.upstream, "https://h:1/3/device", "sandbox"),
+    (.upstream, "https://u:p@h", "sandbox"), (.upstreamCA, "", "PEM"), (.upstreamCert, "", "PEM"),
+    (.upstreamKey, "", "PEM"), (.upstreamConnections, "17", "from 1 to 16"), (.allowTopics, "", "a topic"),
+    (.allowTokens, "", "a device token"), (.learn, "2", "0 or 1"),
     (.shutdownTimeout, "5", "500ms, 5s, 2m, 1h or 7d"), (.shutdownTimeout, "-1s", "500ms"),
     (.logFormat, "xml", "text or json"),
     (.profiles, "", "a folder"), (.profile, "", "a profile such as"), (.profile, "Flaky 503", "a profile such as"),
@@ -167,8 +185,8 @@ import APNSMockNotation
 
   @Test(arguments: Setting.allCases)
   func everySettingHasAFlagWithItsName(_ setting: Setting) throws {
-    guard setting != .magicTokens else {
-      #expect(try ServeFlags<ServeCommand>.parse(["--no-magic-tokens"]).given == [.magicTokens: ["off"]])
+    guard setting != .magicTokens, setting != .learn else {
+      #expect(try ServeFlags<ServeCommand>.parse([setting.flag]).given == [setting: ["off"]])
       return
     }
     let values = setting.isList ? ["one", "two"] : ["one"]

@@ -51,6 +51,41 @@ struct ProtocolProbeTests {
     }
   }
 
+  private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent()
+
+  /// The part of a file of `compare --report` that the table needs.
+  private struct Evidence: Decodable {
+    struct Result: Decodable {
+      struct Answer: Decodable {
+        var status: Int?
+        var reason: String?
+      }
+
+      var name: String
+      var upstream: Answer
+    }
+
+    var results: [Result]
+  }
+
+  /// The answers in the files that users contributed, in the folder `Evidence`.
+  private static let answers: [Evidence.Result] = {
+    let folder = root.appending(path: "Evidence")
+    let files = (try? FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)) ?? []
+    return files.filter { $0.pathExtension == "json" }.flatMap { file in
+      (try? JSONDecoder().decode(Evidence.self, from: Data(contentsOf: file)))?.results ?? []
+    }
+  }()
+
+  /// How many contributed answers to the probes of a fact agree with the rules.
+  private static func evidence(for fact: ProtocolProbe.Fact) -> String {
+    let probes = Dictionary(uniqueKeysWithValues: ProtocolProbe.all.filter { $0.fact == fact }.map { ($0.name, $0) })
+    let given = answers.compactMap { answer in probes[answer.name].map { ($0, answer.upstream) } }
+    let agreeing = given.count { probe, answer in answer.status == probe.status && answer.reason == probe.reason?.text }
+    return given.isEmpty ? "none" : "\(agreeing) of \(given.count) answers agree"
+  }
+
   private static var table: String {
     var facts: [(fact: ProtocolProbe.Fact, need: ProtocolProbe.Need, count: Int)] = []
     for probe in ProtocolProbe.all {
@@ -67,15 +102,14 @@ struct ProtocolProbeTests {
         case .device: "`--device-token`"
         case .providerTokens: "`--probe-tokens`"
         }
-      return "| \(fact.section) | \(fact.text) | \(count) | \(needed) | none |\n"
+      return "| \(fact.section) | \(fact.text) | \(count) | \(needed) | \(evidence(for: fact)) |\n"
     }
     return "| Section | Fact | Probes | Needs | Evidence files |\n|---|---|---|---|---|\n" + rows.joined()
   }
 
   /// Section 14 of Protocol.md has the facts with their numbers of probes. `UPDATE_PAGES=1` writes them.
   @Test func pageHasTheTable() throws {
-    let page = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-      .deletingLastPathComponent().appending(path: "Documentation/Protocol.md")
+    let page = Self.root.appending(path: "Documentation/Protocol.md")
     var text = try String(contentsOf: page, encoding: .utf8)
     let begin = try #require(text.firstRange(of: "| Section | Fact | Probes |"))
     let end = try #require(text[begin.lowerBound...].firstRange(of: "\n\n"))

@@ -15,7 +15,7 @@ import Testing
 
   static func with(_ rule: Rule, continues: Bool) -> Rule {
     var rule = rule
-    rule.continues = continues
+    rule.then = continues ? .continueEvaluation : .stop
     return rule
   }
 

@@ -182,6 +182,8 @@ import Testing
       => 2:36: rules[0].then: respond determines the outcome of the push, so evaluation ends there, omit it
       do: {choose: [{delay: {fixed: 1s}}, {pass: }]}, then: continue
       => 2:54: rules[0].then: pass determines the outcome of the push, so evaluation ends there, omit it
+      at: response, do: {choose: [{lose_answer: }, {split_body: }]}, then: forward
+      => 2:69: rules[0].then: split_body is not performed on a push that is forwarded, use it with lose_answer
       name: No Name, do: {close: }
       => 2:12: rules[0].name: "No Name": a name is lower-case letters, digits and hyphens, at most 64, and no \
       hyphen in front, did you mean "no-name"?

@@ -166,7 +166,7 @@ import Testing
       ("since=-5m", "since", "-5m", "since cannot be", "2026-01-31"),
       ("finding=would-not-show", "finding", "would-not-show", "finding cannot be", "not available here"),
       ("is=duplicate", "is", "duplicate", "is cannot be", "not in a wait"),
-      ("is=d*", "is", "d*", "is cannot be", "not in a wait"),
+      ("is=du*", "is", "du*", "is cannot be", "not in a wait"),
       ("text=", "text", "", "text cannot be", "Specify a value"),
       ("status=>400&status=<500", "status", "<500", "status cannot be", "written 401..499"),
       ("payload./a=<9&payload./a=>=3", "payload./a", ">=3", "payload./a cannot be", "such as 3..9"),

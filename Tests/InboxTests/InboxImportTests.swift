@@ -74,6 +74,21 @@ import Testing
           closed: .fin)
       }.record
     ),
+    (
+      "forwarded, with another answer than that of the rules",
+      PushFixture {
+        $0.outcome = .rejected
+        $0.wireDetails = WireDetails(
+          upstream: WireDetails.UpstreamAnswer(
+            status: 410, reason: "Unregistered", apnsID: "A", latency: 1_500_000, connection: 2))
+      }.record
+    ),
+    (
+      "forwarded without an answer",
+      PushFixture {
+        $0.wireDetails = WireDetails(upstream: WireDetails.UpstreamAnswer(problem: "no \u{1F4E1} answer"))
+      }.record
+    ),
     ("without body", PushFixture { $0.body = [] }.record),
     ("null", PushFixture { $0.body = Array("null".utf8) }.record),
     ("no JSON", PushFixture { $0.body = Array("a=1".utf8) }.record),

@@ -65,7 +65,10 @@ import Testing
                 continues: false)
             }), goAway: WireDetails.GoAway(code: "NO_ERROR", lastStream: 3, debugData: ""))
       }.record,
-      PushFixture { $0.body = [0xFF] }.record,
+      PushFixture {
+        $0.body = [0xFF]
+        $0.wireDetails = WireDetails(upstream: WireDetails.UpstreamAnswer(status: 200))
+      }.record,
       InboxImportTests.record(adding: [("x-bad", [0xFF])]),
       PushFixture {
         $0.authorization = []

@@ -44,7 +44,8 @@ import Testing
             Injection(rule: "b", action: .close, continues: false),
           ], unusualReason: "TeaPot", reset: "REFUSED_STREAM",
           goAway: WireDetails.GoAway(code: "NO_ERROR", lastStream: 5, debugData: "bye"), closed: .reset,
-          violation: .afterGoAway(lastStream: 7, nanoseconds: 9), endedAt: 4))
+          violation: .afterGoAway(lastStream: 7, nanoseconds: 9), endedAt: 4,
+          upstream: WireDetails.UpstreamAnswer(status: 200, apnsID: "A", latency: 7, connection: 1)))
     ),
     (
       "too many streams",

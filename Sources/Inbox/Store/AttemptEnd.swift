@@ -10,7 +10,7 @@ package enum Decision: String, CaseIterable, Sendable {
   case notProcessed = "not_processed"
   /// The push is delayed, and APNs has not decided yet.
   case pending
-  /// A record of an older format does not say it.
+  /// The push was forwarded to upstream and no answer came, or a record of an older format does not say it.
   case unknown
 }
 
@@ -62,7 +62,7 @@ extension Record {
     case malformed
     /// The attempt has not ended.
     case pending
-    /// A record of an older format does not say it.
+    /// The push was forwarded to upstream and no answer came, or a record of an older format does not say it.
     case unknown
 
     /// Creates the outcome of an attempt.

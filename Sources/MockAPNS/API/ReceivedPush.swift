@@ -29,7 +29,7 @@ public struct ReceivedPush: Sendable, Identifiable, Equatable, CustomStringConve
     case malformed
     /// The attempt has not ended.
     case pending
-    /// A record of an older format does not say it.
+    /// The push was forwarded to upstream and no answer came, or a record of an older format does not say it.
     case unknown
   }
 

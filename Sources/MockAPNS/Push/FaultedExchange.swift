@@ -155,6 +155,11 @@ extension FaultedExchange {
     return delay > .zero
   }
 
+  /// Whether the push is forwarded to upstream, and its answer lost.
+  var forwardsPush: Bool {
+    if case .loseResponse = decidingAction { injections.first?.effect.forwards ?? false } else { false }
+  }
+
   /// Whether APNs accepts the push.
   var isAccepted: Bool { decision == .accepted }
 

@@ -95,7 +95,8 @@ extension PushProcessor {
 
     let hasTemplate = verdict.reason != nil || verdict.isAccepted || exchange.isFaulted
     let template = hasTemplate ? template(for: exchange.response, to: request, verdict.facts) : nil
-    let isComplete = !exchange.takesTime
+    let forwarded = exchange.forwardsPush ? upstreamPush(for: request, of: stream, verdict) : nil
+    let isComplete = !exchange.takesTime && forwarded == nil
     let result =
       isComplete
       ? recordResult(of: exchange, on: stream.id, processed)
@@ -117,11 +118,16 @@ extension PushProcessor {
       }
       complete(exchange, template, on: stream, processed, session)
     } else {
-      connectionActions.append(.continuePush(stream: stream.id, after: exchange.delay))
+      if let forwarded {
+        forwards.append(forwarded)
+      } else {
+        connectionActions.append(.continuePush(stream: stream.id, after: exchange.delay))
+      }
       delayedPushes[stream.id] = DelayedPush(
         stream: stream, exchange: exchange, template: template, attemptKey: identity.attemptKey, attempt: number,
         arrivedAt: batch.arrivedAt,
-        delivery: device.map { acceptedPush(request, verdict.facts, to: $0) }, channelExchange: channelExchange)
+        delivery: device.map { acceptedPush(request, verdict.facts, to: $0) }, channelExchange: channelExchange,
+        forwarded: forwarded)
       channelExchange = nil
     }
   }

@@ -10,17 +10,35 @@ import NIOCore
 extension PushProcessor {
   /// Forwards a push that no fault affects. It is recorded as pending, like one that a fault delays.
   ///
-  /// - Returns: Whether the push is forwarded. If false, the APNs rules determine the response: for broadcasts and channel
-  ///   management, for a push that may not leave the machine, and for one whose content was not kept completely.
+  /// - Returns: Whether the push is forwarded. If false, the APNs rules determine the response.
   func forward(
     _ request: HTTPRequest, of stream: RequestStream, _ verdict: borrowing Verdict, _ identity: Identity,
-    attempt: Int32?, to upstream: UpstreamPool, _ session: HTTP2ServerSession
+    attempt: Int32?, _ session: HTTP2ServerSession
   ) -> Bool {
-    guard verdict.isAccepted || verdict.reason != nil, request.bodySize == request.body.count,
-      let receiver = upstreamReceiver
-    else { return false }
+    guard let push = upstreamPush(for: request, of: stream, verdict) else { return false }
+    announceStreamLimit(before: nil, on: stream, session)
+    let number = countAttempt(of: identity, accepted: false, next: attempt)
+    record(
+      request, verdict, generatedID: [], key: identity.key, attempt: number, isPending: true,
+      Record.Result(.pending, .pending, finishedAt: nil))
+    delayedPushes[stream.id] = DelayedPush(
+      stream: stream, exchange: FaultedExchange(verdict, acceptedBody: []), template: nil,
+      attemptKey: identity.attemptKey, attempt: number, arrivedAt: batch.arrivedAt,
+      delivery: device.map { acceptedPush(request, verdict.facts, to: $0) }, channelExchange: nil, forwarded: push)
+    forwards.append(push)
+    return true
+  }
+
+  /// Returns the request to forward. Nil without upstream, for broadcasts and channel management, for a push that may not
+  /// leave the machine, and for one whose content was not kept completely.
+  func upstreamPush(
+    for request: HTTPRequest, of stream: RequestStream, _ verdict: borrowing Verdict
+  ) -> UpstreamPush? {
+    guard let upstream, let receiver = upstreamReceiver, verdict.isAccepted || verdict.reason != nil,
+      request.bodySize == request.body.count
+    else { return nil }
     let facts = verdict.facts
-    let defaultTopic = connection.defaultTopic(facts)
+    let defaultTopic = connection.defaultTopic(facts).map { Array($0.utf8) }
     let headers = request.headers.bytes.withUnsafeBytes { packed -> HeaderList? in
       func part(_ range: ByteRange?) -> UnsafeRawBufferPointer? {
         range.map { UnsafeRawBufferPointer(rebasing: packed[$0.indices]) }
@@ -30,33 +48,25 @@ extension PushProcessor {
         if let topic = part(facts.topic) {
           upstream.settings.allows(topic: topic, deviceToken: part(facts.deviceToken))
         } else {
-          Array((defaultTopic ?? "").utf8).withUnsafeBytes { topic in
-            upstream.settings.allows(
-              topic: topic.isEmpty ? nil : topic, deviceToken: part(facts.deviceToken))
+          (defaultTopic ?? []).withUnsafeBytes {
+            upstream.settings.allows(topic: defaultTopic == nil ? nil : $0, deviceToken: part(facts.deviceToken))
           }
         }
       return isAllowed ? upstream.settings.headers(from: packed) : nil
     }
-    guard let headers else { return false }
-    announceStreamLimit(before: nil, on: stream, session)
-    let push = UpstreamPush(
-      headers: headers, body: request.body, team: verdict.token?.teamID, stream: stream.id, receiver: receiver)
-    let number = countAttempt(of: identity, accepted: false, next: attempt)
-    record(
-      request, verdict, generatedID: [], key: identity.key, attempt: number, isPending: true,
-      Record.Result(.pending, .pending, finishedAt: nil))
-    delayedPushes[stream.id] = DelayedPush(
-      stream: stream, exchange: FaultedExchange(verdict, acceptedBody: []), template: nil,
-      attemptKey: identity.attemptKey, attempt: number, arrivedAt: batch.arrivedAt,
-      delivery: device.map { acceptedPush(request, facts, to: $0) }, channelExchange: nil, forwarded: push)
-    forwards.append(push)
-    return true
+    return headers.map {
+      UpstreamPush(
+        headers: $0, body: request.body, team: verdict.token?.teamID, stream: stream.id, receiver: receiver)
+    }
   }
 
   /// Gives the provider upstream's answer, unless it has given up.
-  func completeForwarded(on id: Int32, _ answer: UpstreamAnswer, session: HTTP2ServerSession) {
+  func completeForwarded(
+    on id: Int32, _ answer: UpstreamAnswer, _ processed: ProcessedStreams, session: HTTP2ServerSession
+  ) {
     guard let push = delayedPushes[id], push.forwarded != nil else { return }
     delayedPushes[id] = nil
+    if push.exchange.isFaulted { return lose(answer, to: push, processed, session) }
     let stream = push.stream
     let latency = MachineTime.nanoseconds - push.arrivedAt
     func wireDetails(unusualReason: String? = nil, reset: HTTP2ErrorCode? = nil) -> WireDetails {
@@ -67,17 +77,18 @@ extension PushProcessor {
     let result: Record.Result
     switch answer.result {
     case .response(let response):
-      let reason = answer.recorded.reason
+      let reason = answer.reason
       let known = reason.flatMap { Reason(text: $0) }
-      let isAccepted = HTTPStatus.isSuccess(response.status)
-      announceStreamLimit(before: response.status, on: stream, session)
+      let status = answer.status ?? 0
+      let isAccepted = HTTPStatus.isSuccess(status)
+      announceStreamLimit(before: status, on: stream, session)
       session.respond(to: stream, headers: response.headers, body: response.body)
       result = Record.Result(
         isAccepted ? .accepted : .rejected, .response,
-        sentResponse: Record.SentResponse(status: response.status, reason: known, latencyNanoseconds: latency),
+        sentResponse: Record.SentResponse(status: status, reason: known, latencyNanoseconds: latency),
         wireDetails: wireDetails(unusualReason: known == nil ? reason : nil), finishedAt: batch.serverTime)
       if isAccepted, let key = push.attemptKey { attempts.accept(key.push) }
-      if let known, upstream?.settings.learnsTokens == true { learn(known, from: response, of: stream.request) }
+      if let known, upstream?.settings.learnsTokens == true { learn(known, at: answer.timestamp, of: stream.request) }
     case .excluded:
       session.reset(stream, rawCode: HTTP2ErrorCode.refusedStream.rawValue)
       result = Record.Result(
@@ -100,10 +111,42 @@ extension PushProcessor {
     complete(push, with: result)
   }
 
+  /// Ends a push whose rule loses upstream's answer.
+  private func lose(
+    _ answer: UpstreamAnswer, to push: DelayedPush, _ processed: ProcessedStreams, _ session: HTTP2ServerSession
+  ) {
+    let id = push.stream.id
+    let decision: Decision =
+      switch answer.result {
+      case .response: HTTPStatus.isSuccess(answer.status ?? 0) ? .accepted : .rejected
+      case .excluded, .refused: .notProcessed
+      case .unknown: .unknown
+      }
+    let ending = push.exchange.ending(on: id, processed)
+    let result = Record.Result(
+      decision, ending,
+      wireDetails: WireDetails(
+        injections: push.exchange.injections, reset: push.exchange.resetName(on: id, processed),
+        endedAt: MachineTime.nanoseconds, upstream: answer.recorded),
+      finishedAt: ending == .pending ? nil : batch.serverTime)
+    if ending == .pending, let key = push.attemptKey {
+      unfinished[id] = UnfinishedPush(
+        result: result, seq: push.seq, attempt: push.attempt, attemptKey: key, arrivedAt: push.arrivedAt)
+    }
+    complete(push, with: result)
+    if let code = push.exchange.resetCode(on: id, processed) { session.reset(push.stream, rawCode: code) }
+  }
+
   /// Registers a device token with the state that follows from upstream's reason.
-  private func learn(_ reason: Reason, from response: HTTPResponse, of request: HTTPRequest) {
+  ///
+  /// - Parameter timestamp: The time of a 410, in milliseconds since 1970.
+  private func learn(_ reason: Reason, at timestamp: Int64?, of request: HTTPRequest) {
     let facts = Verdict(factsOnly: request).facts
-    guard let range = facts.deviceToken, reason.teachesDeviceToken else { return }
+    guard let range = facts.deviceToken, reason.teachesDeviceToken,
+      request.headers.bytes.withUnsafeBytes({
+        DeviceToken.isWellFormed(UnsafeRawBufferPointer(rebasing: $0[range.indices]))
+      })
+    else { return }
     let topic = facts.topic.map { request.headers.string($0) } ?? connection.defaultTopic(facts)
     let environment = connection.environment
     var token = SingleToken(token: request.headers.string(range), since: batch.serverTime)
@@ -112,7 +155,7 @@ extension PushProcessor {
       token.topic = topic
       token.environment = environment
       token.state = .unregistered
-      token.since = RejectionBody(response)?.timestamp ?? token.since
+      token.since = timestamp ?? token.since
     // Usually a token of the other environment (Protocol.md, section 11).
     case .badDeviceToken: token.environment = environment == .sandbox ? .production : .sandbox
     // The topic it belongs to is unknown: any but this one.
@@ -151,7 +194,8 @@ extension ConnectionHandler {
         return
       }
       processor.beginBatch()
-      for (stream, answer) in answers { processor.completeForwarded(on: stream, answer, session: session) }
+      let processed = handler.stateMachine.processedStreams
+      for (stream, answer) in answers { processor.completeForwarded(on: stream, answer, processed, session: session) }
       handler.performPendingActions(context)
       handler.writeFrames(context)
     }

@@ -227,7 +227,7 @@ final class PushProcessor {
     {
       return stream.putBack(request)
     }
-    if let upstream, forward(request, of: stream, verdict, identity, attempt: attempt, to: upstream, session) {
+    if upstream != nil, forward(request, of: stream, verdict, identity, attempt: attempt, session) {
       return stream.putBack(request)
     }
     if verdict.isAccepted {

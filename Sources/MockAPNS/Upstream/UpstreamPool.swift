@@ -167,12 +167,14 @@ private final class UpstreamConnections: UpstreamConnection.Owner {
   /// Returns the connection for a request, of its team if there is one; nil if it has to wait. Opens a connection if one
   /// is missing.
   private func connection(for push: UpstreamPush) -> UpstreamConnection? {
-    let free = connections.filter(\.hasCapacity)
-    if let best = free.first(where: { $0.team == push.team || $0.team == nil || push.team == nil }) { return best }
+    let best = connections.first {
+      $0.hasCapacity && ($0.team == push.team || $0.team == nil || push.team == nil)
+    }
+    if let best { return best }
     let isConnecting = connections.contains { $0.state == .connecting }
     if !isConnecting, connections.count < settings.connections { connect() }
     let isFull = connections.count >= settings.connections || retry != nil
-    return isFull ? free.min { $0.openRequests < $1.openRequests } : nil
+    return isFull ? connections.filter(\.hasCapacity).min { $0.openRequests < $1.openRequests } : nil
   }
 
   private func connect() {
@@ -314,17 +316,13 @@ private final class UpstreamConnections: UpstreamConnection.Owner {
 extension UpstreamPool.Figures {
   fileprivate mutating func count(_ answer: UpstreamAnswer, from endpoint: Endpoint) {
     switch answer.result {
-    case .response(let response):
+    case .response:
       answered += 1
-      let reason = RejectionBody(response)?.reason
-      if response.status == 200 || [400, 403, 410, 413].contains(response.status) && reason != nil {
-        // A wrong credential concerns every push; other rejections are those of single pushes.
-        if response.status == 403, let reason { add(problem: "\(endpoint) answers 403 \(reason)") }
-      } else if let reason {
-        add(problem: "\(endpoint) answers \(response.status) \(reason)")
-      } else {
-        add(problem: "\(endpoint) answers \(response.status) without a reason: it may not be APNs")
-      }
+      let status = answer.status ?? 0
+      // Other rejections are those of single pushes; a wrong credential concerns every push.
+      if status == 200 || answer.reason != nil && [400, 410, 413].contains(status) { return }
+      let cause = answer.reason ?? "without a reason: it may not be APNs"
+      add(problem: "\(endpoint) answers \(status) \(cause)")
     case .excluded: refused += 1
     case .refused(let problem):
       refused += 1

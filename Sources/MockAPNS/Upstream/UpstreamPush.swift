@@ -22,19 +22,34 @@ package struct UpstreamAnswer: Sendable {
   package let result: UpstreamResult
   /// The number of the connection, from 1; nil if none was used.
   package let connection: Int?
-  /// Nanoseconds from sending the request to its end; nil if it was not sent.
-  package let latency: Int64?
-
   /// What the record of the push keeps.
-  var recorded: WireDetails.UpstreamAnswer {
+  let recorded: WireDetails.UpstreamAnswer
+  /// The time in milliseconds since 1970 in the body of a 410; nil for other answers.
+  let timestamp: Int64?
+
+  /// The status of the response; nil without one.
+  package var status: Int? { recorded.status }
+  /// The reason in the response's body; nil without one.
+  package var reason: String? { recorded.reason }
+
+  /// - Parameter latency: Nanoseconds from sending the request to its end; nil if it was not sent.
+  init(result: UpstreamResult, connection: Int?, latency: Int64?) {
+    self.result = result
+    self.connection = connection
     switch result {
     case .response(let response):
-      .init(
-        status: response.status, reason: RejectionBody(response)?.reason, apnsID: response.headers["apns-id"],
-        problem: nil, latency: latency, connection: connection)
-    case .excluded: .init(problem: "a GOAWAY excluded the stream", latency: latency, connection: connection)
+      let status = response.status
+      let rejection = status == 200 ? nil : RejectionBody(response.body)
+      recorded = .init(
+        status: status, reason: rejection?.reason, apnsID: response.headers["apns-id"], latency: latency,
+        connection: connection)
+      timestamp = rejection?.timestamp
+    case .excluded:
+      recorded = .init(problem: "a GOAWAY excluded the stream", latency: latency, connection: connection)
+      timestamp = nil
     case .refused(let problem), .unknown(let problem):
-      .init(problem: problem, latency: latency, connection: connection)
+      recorded = .init(problem: problem, latency: latency, connection: connection)
+      timestamp = nil
     }
   }
 }
@@ -104,21 +119,21 @@ final class UpstreamReceiver: Sendable {
 }
 
 /// The body of a rejection (Protocol.md, section 7.1).
-package struct RejectionBody: Sendable {
-  /// The reason.
-  package var reason: String
+private struct RejectionBody {
+  /// The reason, at most 64 characters.
+  var reason: String
   /// The time in milliseconds since 1970 of a 410.
-  package var timestamp: Int64?
+  var timestamp: Int64?
 
   /// The largest body that is read, in bytes.
   private static let sizeLimit = 1024
 
   /// Reads the body of a response; nil if it is none of APNs.
-  package init?(_ response: HTTPResponse) {
-    guard response.status != 200, response.body.count <= Self.sizeLimit else { return nil }
+  init?(_ body: [UInt8]) {
+    guard body.count <= Self.sizeLimit else { return nil }
     var reason: String?
     var timestamp: Int64?
-    let isValid = response.body.withUnsafeBytes { bytes -> Bool in
+    let isValid = body.withUnsafeBytes { bytes -> Bool in
       var json = JSONReader(bytes)
       do throws(JSONText.Problem) {
         if let problem = JSONText.problem(in: bytes) { throw problem }

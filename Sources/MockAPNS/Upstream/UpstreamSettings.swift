@@ -84,15 +84,16 @@ package struct UpstreamSettings: Sendable {
     }
     HeaderList.forEachField(in: packed) { name, value in
       let name = UnsafeRawBufferPointer(rebasing: packed[name.indices])
-      switch String(decoding: name, as: UTF8.self) {
-      case ":scheme": append(name, "https")
-      case ":authority":
+      if name.equals(":scheme") {
+        append(name, "https")
+      } else if name.equals(":authority") {
         hasAuthority = true
         append(name, authority)
-      case "host":
+      } else if name.equals("host") {
         // Allowed only if it equals `:authority` (RFC 9113 section 8.3.1).
         append(name, authority)
-      default: headers.append(name: name, value: UnsafeRawBufferPointer(rebasing: packed[value.indices]))
+      } else {
+        headers.append(name: name, value: UnsafeRawBufferPointer(rebasing: packed[value.indices]))
       }
     }
     guard !hasAuthority else { return headers }

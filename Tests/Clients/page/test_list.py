@@ -122,6 +122,18 @@ def test_a_server_that_is_gone_is_announced(start, open_page):
     view.complaints.clear()  # The browser logs each refused connection.
 
 
+def test_pushes_that_are_forwarded_are_announced(start, open_page, provider, device):
+    """A permanent banner says where pushes go; a push shows upstream's answer beside that of the rules."""
+    real = start()
+    server = start("--upstream", real.url, "--upstream-ca", real.ca)
+    real.api("PUT", f"/devices/{device}", {"state": "unregistered"})
+    assert provider(server).alert(device, "Hello") == 410
+    view = open_page(server, "/?push=1&tab=verdict").live()
+    view.page.get_by_text(f"Relaying to {real.url}: 1 answered, 0 refused, 0 undecided, 0 waiting.").wait_for()
+    view.page.get_by_text("410 Unregistered, deviates from the checks").first.wait_for()
+    view.page.get_by_text("Upstream answered 410 Unregistered: this deviates from the rules").wait_for()
+
+
 @pytest.mark.parametrize(("policy", "consequence"), [
     ("refuse", "pushes are answered 503"), ("drop", "pushes are answered and not kept")])
 def test_a_store_that_fails_is_announced(start, tmp_path, open_page, provider, device, policy, consequence):

@@ -8,10 +8,12 @@ import socketserver
 import subprocess
 import threading
 import time
+import uuid
 
 import pytest
 
 from support import drivers, tokens
+from support.selection import some
 from support.server import Server, run, stop_cleanly, wait_until
 from support.wire import REFUSED_STREAM, connect, push_headers
 
@@ -109,6 +111,21 @@ def test_a_fault_costs_no_real_push(relay, real, device, tmp_path):
     assert pushed(mock, real, device).status == 200
     assert [record["apns"]["collapse_id"] for record in real.pushes(device_token=device)] == [None]
     assert [record["fault"] is not None for record in mock.pushes(device_token=device)] == [True, False]
+
+
+@pytest.mark.parametrize(("ending", "outcome"), [("reset_stream", "response_lost"), ("nothing", "pending")])
+def test_an_answer_can_be_lost_on_purpose(relay, real, device, tmp_path, ending, outcome):
+    """`then: forward`: the device gets the push, and the provider does not know."""
+    profile = tmp_path / "lost.yaml"
+    profile.write_text(f"name: lost\nrules: [{{name: lost, at: response, do: {{lose_answer: {{end_with: {ending}}}}}, then: forward}}]\n")
+    mock = relay("--profile", profile)
+    with connect(mock) as wire:
+        stream = wire.open(push_headers(mock, device, authorization=bearer(real)), b'{"aps":{}}')
+        if ending == "reset_stream":
+            assert wire.response(stream).reset == INTERNAL_ERROR
+        record = wait_until(lambda: [one for one in mock.pushes(device_token=device) if "upstream" in one], "the answer")[0]
+    assert (record["upstream"]["status"], record["outcome"], record["accepted"]) == (200, outcome, True)
+    assert record["fault"]["rule"] == "lost" and real.record(device)["outcome"] == "accepted"
 
 
 def test_what_may_not_leave_is_judged_by_the_mock(relay, real, device):
@@ -302,9 +319,23 @@ def test_nothing_leaves_without_the_flag(relay, real, start, device, tmp_path):
     assert made and all(f"htons({real.port})" in line for line in made), made
 
 
-def test_accounts_agree_under_faults_of_upstream(binary, relay, tmp_path):
+@pytest.mark.parametrize("client", some([name for name in drivers.ALL if name not in drivers.FIXED], 3))
+def test_provider_libraries_push_through_the_relay(start, device, client):
+    real = start()
+    mock = start("--upstream", real.url, "--upstream-ca", real.ca)
+    apns_id = str(uuid.uuid4())
+    reply = drivers.ALL[client](mock, drivers.Push(device, {"aps": {"alert": {"title": "Hi"}}}, apns_id=apns_id))
+    assert reply.status == 200
+    kept, sent = real.record(device), mock.record(device)
+    assert kept["apns"]["id"] == sent["apns"]["id"] == reply.apns_id and not sent["upstream"]["deviating"]
+    rejected = drivers.ALL[client](mock, drivers.Push(device, {"aps": {"alert": {"title": "Hi"}}}, apns_id=str(uuid.uuid4()), priority=7))
+    assert (rejected.status, rejected.reason) == (400, "BadPriority")
+
+
+@pytest.mark.parametrize("profile", ["goaway-storm", "stream-throttle", "connection-reset", "flaky-503"])
+def test_accounts_agree_under_faults_of_upstream(binary, relay, tmp_path, profile):
     """What the relay records is what upstream did, whatever upstream does to its connections."""
-    real = Server(binary, tmp_path / "stormy-certs", "--profile", "goaway-storm", "--seed", "7")
+    real = Server(binary, tmp_path / "stormy-certs", "--profile", profile, "--seed", "7")
     trust_key(real)
     try:
         mock = relay(to=real)

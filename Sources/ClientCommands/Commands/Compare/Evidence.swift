@@ -125,7 +125,7 @@ extension Evidence.Answer {
         let name = response.headers.string(name)
         if name != ":status", names.count < 20 { names.append(String(name.prefix(64))) }
       }
-      self.init(status: response.status, reason: RejectionBody(response)?.reason, headers: names)
+      self.init(status: answer.status, reason: answer.reason, headers: names)
     case .excluded: self.init(event: "GOAWAY")
     case .refused: self.init(event: "refused")
     case .unknown: self.init(event: "connection or stream ended")

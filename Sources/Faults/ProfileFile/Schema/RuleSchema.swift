@@ -47,8 +47,9 @@ struct RuleValues: Sendable {
       "do", \.rule.action, Schema(form: .action, parse: { $0.parseAction($1) }, write: { $0.write(to: &$1) }),
       "The action."),
     .optional(
-      "then", \.rule.continues, .continuation, default: "depends on the action",
-      "Whether later rules are evaluated after this rule has fired."),
+      "then", \.rule.then, .word, default: "depends on the action",
+      "Whether later rules are evaluated after this rule has fired. `forward`, only with `lose_answer`, ends the evaluation and forwards the push to the service of `--upstream`."
+    ),
     .defaulted(
       "stage", \.rule.stage, .word, writing: .unlessDefault,
       "Whether the rule applies only to pushes that pass APNs' checks, or to all pushes."),
@@ -74,21 +75,6 @@ struct RuleValues: Sendable {
 
   /// The description of a rule in a profile.
   static let inProfiles = ofAddedRules.reduce(schema.description) { $0.removing(schema.name(of: $1)) }
-}
-
-extension Schema<Bool> {
-  /// `continue` or `stop`.
-  fileprivate static let continuation = {
-    let word = Schema<Continuation>.word
-    return Schema(
-      form: word.form, parse: { parser, node in word.parse(parser, node).map { $0 == .continueEvaluation } },
-      write: { word.write($0 ? .continueEvaluation : .stop, &$1) })
-  }()
-}
-
-private enum Continuation: String, CaseIterable {
-  case continueEvaluation = "continue"
-  case stop
 }
 
 extension SchemaParser {
@@ -129,8 +115,13 @@ extension SchemaParser {
     }
     if rule.continues == true, let action = rule.action.leaves.first(where: { $0.name.continues != true }) {
       map.fail(
-        at: \.rule.continues, "\(action.name.rawValue) determines the outcome of the push, so evaluation ends there",
+        at: \.rule.then, "\(action.name.rawValue) determines the outcome of the push, so evaluation ends there",
         hint: "omit it")
+    }
+    if rule.then == .forward, let action = rule.action.leaves.first(where: { $0.name != .loseResponse }) {
+      map.fail(
+        at: \.rule.then, "\(action.name.rawValue) is not performed on a push that is forwarded",
+        hint: "use it with lose_answer")
     }
     if rule.trigger.maxActive != nil, !rule.action.leaves.contains(where: \.delaysPush) {
       let (position, path) = map.location(of: \.rule.trigger)
