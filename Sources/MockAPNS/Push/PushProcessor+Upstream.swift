@@ -8,6 +8,9 @@ import NIOCore
 
 /// Forwarding of pushes to upstream, whose answer goes to the provider.
 extension PushProcessor {
+  /// Whether a push was forwarded and has no answer, so that a shutdown waits for it.
+  var awaitsUpstream: Bool { upstream != nil && delayedPushes.values.contains { $0.forwarded != nil } }
+
   /// Forwards a push that no fault affects. It is recorded as pending, like one that a fault delays.
   ///
   /// - Returns: Whether the push is forwarded. If false, the APNs rules determine the response.
@@ -81,6 +84,8 @@ extension PushProcessor {
       let known = reason.flatMap { Reason(text: $0) }
       let status = answer.status ?? 0
       let isAccepted = HTTPStatus.isSuccess(status)
+      // Upstream knows the key better: a provider token that it accepts raises the stream limit.
+      if isAccepted { authentication.providerTokenAccepted = true }
       announceStreamLimit(before: status, on: stream, session)
       session.respond(to: stream, headers: response.headers, body: response.body)
       result = Record.Result(

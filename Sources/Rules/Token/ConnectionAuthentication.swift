@@ -14,7 +14,7 @@ package struct ConnectionAuthentication: Sendable {
 
   /// Whether a provider token passed all credential checks on this connection. The server then raises the stream
   /// limit with its second SETTINGS frame (Protocol.md, section 9.1).
-  package internal(set) var providerTokenAccepted = false
+  package var providerTokenAccepted = false
 
   /// Whether a provider token on this connection was rejected with `ExpiredProviderToken`.
   var hasExpiredToken = false

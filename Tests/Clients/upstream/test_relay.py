@@ -163,6 +163,19 @@ def test_an_unusable_upstream_is_answered_503(start, real, device, name, problem
     silent.server_close()
 
 
+@pytest.mark.parametrize(("defect", "problem"), [("expired", "expired"), ("wrong_name", "failed")])
+def test_a_certificate_that_is_not_valid(binary, relay, device, tmp_path, defect, problem):
+    real = Server(binary, tmp_path / "defective-certs", "--profile", f"tls-bad-certificate?use={defect}")
+    try:
+        mock = relay(to=real)
+        assert pushed(mock, real, device).status == 503
+        text = mock.record(device)["upstream"]["problem"]
+        assert problem in text and real.authority in text, text
+        assert real.pushes() == []
+    finally:
+        stop_cleanly(real)
+
+
 class HTTP11(socketserver.BaseRequestHandler):
     def handle(self):
         self.request.sendall(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n")
@@ -227,6 +240,19 @@ def test_nothing_waits_for_ever_for_an_upstream_that_says_nothing(relay, real, d
         assert before is None or mock.resident_bytes() - before < 20 << 20
     finally:
         real.signal(18)
+
+
+def test_a_shutdown_waits_for_answers(binary, start, device, tmp_path):
+    profile = tmp_path / "slow.yaml"
+    profile.write_text("name: slow\nrules: [{name: slow, do: {delay: {fixed: 300ms}}}]\n")
+    real = start("--profile", profile)
+    mock = start("--upstream", real.url, "--upstream-ca", real.ca)
+    with connect(mock) as wire:
+        stream = wire.open(push_headers(mock, device), b'{"aps":{}}')
+        wait_until(lambda: upstream(mock)["open"] == 1, "the push is forwarded")
+        mock.signal()
+        assert wire.response(stream).status == 200
+    assert real.record(device)["outcome"] == "accepted"
 
 
 class Tunnel(http.server.BaseHTTPRequestHandler):
@@ -328,8 +354,8 @@ def test_provider_libraries_push_through_the_relay(start, device, client):
     assert reply.status == 200
     kept, sent = real.record(device), mock.record(device)
     assert kept["apns"]["id"] == sent["apns"]["id"] == reply.apns_id and not sent["upstream"]["deviating"]
-    rejected = drivers.ALL[client](mock, drivers.Push(device, {"aps": {"alert": {"title": "Hi"}}}, apns_id=str(uuid.uuid4()), priority=7))
-    assert (rejected.status, rejected.reason) == (400, "BadPriority")
+    rejected = drivers.ALL[client](mock, drivers.Push(device, {"aps": {"alert": {"title": "Hi"}}}, apns_id=str(uuid.uuid4()), collapse_id="c" * 65))
+    assert (rejected.status, rejected.reason) == (400, "BadCollapseId")
 
 
 @pytest.mark.parametrize("profile", ["goaway-storm", "stream-throttle", "connection-reset", "flaky-503"])
