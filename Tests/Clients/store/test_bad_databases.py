@@ -259,7 +259,7 @@ def test_a_schema_of_a_newer_version(start, inbox, refused):
 
 # The tables of version 4, to which several servers wrote.
 TO_FOURTH_VERSION = """
-    DROP TABLE epoch; DROP INDEX push_pending; ALTER TABLE push ADD COLUMN server integer NOT NULL DEFAULT 1;
+    DROP TABLE epoch; DROP TABLE block; DROP INDEX push_pending; ALTER TABLE push ADD COLUMN server integer NOT NULL DEFAULT 1;
     CREATE INDEX push_pending ON push (server) WHERE outcome = 'pending';
     ALTER TABLE contents DROP COLUMN reserved_seq, DROP COLUMN last_batch,
       ADD COLUMN last_message bigint NOT NULL DEFAULT 7, ADD COLUMN removed_through bigint NOT NULL DEFAULT 0;
@@ -281,6 +281,7 @@ def test_a_schema_of_an_older_version_is_changed(start, inbox):
     assert [record["apns"] for record in stores.everything(second)] == [record["apns"] for record in before]
     push_once(second)
     assert stores.seqs(second) == [1, 2, 3, 4]
+    assert len(second.pushes(since="-1h")) == 4, "their times are known"
 
 
 def test_a_schema_of_a_version_that_was_not_released(start, inbox, refused):

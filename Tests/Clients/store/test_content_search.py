@@ -2,6 +2,7 @@
 memory, whatever the bytes.
 """
 
+import datetime
 import json
 import random
 
@@ -79,3 +80,36 @@ def test_a_search_in_a_database_finds_what_the_filter_finds(binary, certs, tmp_p
         for server in (filled, memory):
             if server is not None:
                 server.kill()
+
+
+def at(milliseconds):
+    """Returns the text of a time after the beginning of a year."""
+    time = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc) + datetime.timedelta(milliseconds=milliseconds)
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def test_a_range_of_times_in_a_database_finds_what_the_filter_finds(start, place):
+    """Also if the clock was set back for a while, and if some pushes are far older."""
+    rng = random.Random("times")
+    stored, memory = start(*stores.flags(place, memory_records=1)), start()
+    stores.load(memory, 1, body=b"{}")
+    (record,) = map(json.loads, memory.request("GET", "/api/v1/export").body.splitlines())
+    memory.api("POST", "/reset")
+    times = [number * 1000 - (5_000_000 if 4500 <= number < 6500 else 0) for number in range(9000)]
+    for number in rng.sample(range(9000), 20):
+        times[number] = rng.randrange(9_000_000)
+    lines = [json.dumps({**record, "seq": seq, "received_at": at(time), "finished_at": at(time)}) for seq, time in enumerate(times, 1)]
+    for server in (stored, memory):
+        for start_of_part in range(0, len(lines), 500):
+            imported = server.request("POST", "/api/v1/import", "\n".join(lines[start_of_part:start_of_part + 500]).encode(), headers={
+                "content-type": "application/x-ndjson"})
+            assert imported.status == 200, imported.body
+    base = {server: server.pushes(limit=1)[0]["seq"] for server in (stored, memory)}
+    for _ in range(12):
+        first, last = sorted(rng.choices(range(-1_000_000, 10_000_000), k=2))
+        query = {"since": at(first), "until": at(last), "order": rng.choice(["asc", "desc"]), "limit": rng.choice([1, 20])}
+        query.pop(rng.choice(["since", "until", "neither"]), None)
+        found = {server: server.api("GET", "/pushes", **query) for server in (stored, memory)}
+        seqs = [[one["seq"] - base[server] for one in found[server]["items"]] for server in (stored, memory)]
+        assert seqs[0] == seqs[1], query
+        assert found[stored]["matched"] in (None, found[memory]["matched"]), query
