@@ -151,7 +151,7 @@ let package = Package(
       dependencies: [
         "APNSMockRules", "APNSMockDevices", "APNSMockEmbeddedFiles", "APNSMockFaultModel", "APNSMockFaults",
         "APNSMockHTTP2Session", "APNSMockHTTPMessage", "APNSMockInbox",
-        "MockAPNS", "APNSMockNotation", "APNSMockPlatformLibc", "APNSMockTLSEngine",
+        "MockAPNS", "APNSMockNotation", "APNSMockPlatformLibc", "APNSMockPushQuery", "APNSMockTLSEngine",
         ofProgram("ArgumentParser", "swift-argument-parser"),
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
         .product(name: "NIOCore", package: "swift-nio"),
@@ -274,8 +274,8 @@ let package = Package(
     .testTarget(
       name: "APNSMockCommandTests",
       dependencies: [
-        "APNSMockCommand", "APNSMockRules", "APNSMockClientCommands", "APNSMockFaultModel", "APNSMockFaults",
-        "APNSMockInbox", "MockAPNS", "APNSMockNotation",
+        "APNSMockAdminAPI", "APNSMockCommand", "APNSMockRules", "APNSMockClientCommands", "APNSMockFaultModel",
+        "APNSMockFaults", "APNSMockInbox", "MockAPNS", "APNSMockNotation",
         "APNSMockTestSupport",
         ofProgram("ArgumentParser", "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),

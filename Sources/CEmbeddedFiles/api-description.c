@@ -40,8 +40,8 @@ static const struct apns_embedded_file files[] = {
   {"runs", (const char[]) {
 #embed "../../Sources/AdminAPI/OpenAPI/runs.yaml" suffix(, 0)
   }},
-  {"page", (const char[]) {
-#embed "../../Sources/AdminAPI/OpenAPI/page.yaml" suffix(, 0)
+  {"send", (const char[]) {
+#embed "../../Sources/AdminAPI/OpenAPI/send.yaml" suffix(, 0)
   }},
   {0, 0},
 };

@@ -7,6 +7,9 @@ static const struct apns_embedded_file files[] = {
   {"flaky-503", (const char[]) {
 #embed "../../FaultProfiles/flaky-503.yaml" suffix(, 0)
   }},
+  {"retry-after", (const char[]) {
+#embed "../../FaultProfiles/retry-after.yaml" suffix(, 0)
+  }},
   {"rate-limited-429", (const char[]) {
 #embed "../../FaultProfiles/rate-limited-429.yaml" suffix(, 0)
   }},

@@ -57,7 +57,14 @@ extension ExitResult {
       if code == .validationFailure {
         // The parser's message: the error, the usage and where to find help.
         let message = APNSMock.fullMessage(for: error)
-        self.init(status: .usage, lines: [message.replacingPrefix("Error:", with: "error:")])
+        let option = message.prefixMatch(of: /Error: Unknown option '--([a-z_-]+)/).map { String($0.1) }
+        let condition = option.flatMap {
+          UnknownOption.condition(for: $0, in: Array(CommandLine.arguments.dropFirst()))
+        }
+        let hint = condition.map { "A condition is an argument without --: \($0)" }
+        self.init(
+          status: .usage,
+          lines: [hint, message.replacingPrefix("Error:", with: "error:")].compactMap(\.self).reversed())
       } else if code.isSuccess {
         // The requested help or version text is data, so it goes to standard output.
         self.init(status: .done, lines: [APNSMock.fullMessage(for: error)], stream: .output)

@@ -72,6 +72,8 @@ package indirect enum Action: Sendable, Equatable {
     package var timestamp: Timestamp
     /// Additional header fields.
     package var headers: [Field]
+    /// The header field `retry-after`; nil for none.
+    package var retryAfter: RetryAfter?
     /// The whole body in UTF-8, in place of a reason. All responses share its storage.
     package var body: [UInt8]?
     /// With 429 `TooManyProviderTokenUpdates`: whether the connection repeats the response until the update interval
@@ -80,14 +82,15 @@ package indirect enum Action: Sendable, Equatable {
 
     /// Creates a response; the default `timestamp` is the current time.
     package init(
-      status: Int, reason: String?, timestamp: Timestamp = .relative(.zero), headers: [Field] = [], body: String? = nil,
-      blocksTokenUpdates: Bool = false
+      status: Int, reason: String?, timestamp: Timestamp = .relative(.zero), headers: [Field] = [],
+      retryAfter: RetryAfter? = nil, body: String? = nil, blocksTokenUpdates: Bool = false
     ) {
       self.status = status
       self.reason = reason
       knownReason = reason.flatMap(Reason.init(text:))
       self.timestamp = timestamp
       self.headers = headers
+      self.retryAfter = retryAfter
       self.body = body.map { Array($0.utf8) }
       self.blocksTokenUpdates = blocksTokenUpdates
     }
@@ -104,6 +107,21 @@ package indirect enum Action: Sendable, Equatable {
     package init(name: String, value: String) {
       self.name = name
       self.value = value
+    }
+  }
+
+  /// The header field `retry-after` (RFC 9110, section 10.2.3).
+  package enum RetryAfter: Sendable, Equatable {
+    /// The time to wait, in whole seconds.
+    case seconds(Duration)
+    /// The date after this time, by the settable clock.
+    case date(Duration)
+
+    /// The time to wait, in seconds, rounded up.
+    package var delay: Int64 {
+      switch self {
+      case .seconds(let time), .date(let time): time.components.seconds + (time.components.attoseconds > 0 ? 1 : 0)
+      }
     }
   }
 
@@ -357,13 +375,24 @@ extension Action {
     // constant response.
     guard case .respond(let response) = self, !HTTPStatus.isSuccess(response.status), response.status != 410,
       !response.blocksTokenUpdates,
-      response.headers.isEmpty, response.reason == nil || response.knownReason != nil
+      response.headers.isEmpty, response.retryAfter == nil, response.reason == nil || response.knownReason != nil
     else { return nil }
     return ConstantResponse(status: response.status, reason: response.knownReason, body: response.body(serverTime: 0))
   }
 }
 
 extension Action.Response {
+  /// Returns the additional header fields.
+  ///
+  /// - Parameter serverTime: The time by the server's clock, in milliseconds since 1970.
+  package func headers(serverTime: ServerTime) -> [Action.Field] {
+    guard let retryAfter else { return headers }
+    // A date is in whole seconds, so that the next one is the first that is late enough.
+    let date = HTTPDate.text((serverTime + 999) / 1000 * 1000 + retryAfter.delay * 1000)
+    let isDate = if case .date = retryAfter { true } else { false }
+    return headers + [Action.Field(name: "retry-after", value: isDate ? date ?? "0" : String(retryAfter.delay))]
+  }
+
   /// Returns the response body.
   ///
   /// - Parameter serverTime: The time by the server's clock, in milliseconds since 1970.

@@ -93,6 +93,31 @@ package enum TimestampFormat {
   }
 }
 
+/// Formats and parses the dates of HTTP header fields, such as `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7). The
+/// obsolete forms are not accepted.
+package enum HTTPDate {
+  private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+  /// The days of the week from 1970-01-01 on.
+  private static let weekdays = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"]
+
+  /// Returns the date of a time in milliseconds since 1970; nil before 1970 and after the year 9999.
+  package static func text(_ milliseconds: Int64) -> String? {
+    guard milliseconds >= 0, let stamp = TimestampFormat.text(milliseconds) else { return nil }
+    let parts = stamp.split { "-T.".contains($0) }
+    let month = Int(parts[1]).map { months[$0 - 1] } ?? ""
+    return "\(weekdays[Int(milliseconds / 86_400_000 % 7)]), \(parts[2]) \(month) \(parts[0]) \(parts[3]) GMT"
+  }
+
+  /// Returns the time of a date in milliseconds since 1970; nil if it is invalid.
+  package static func milliseconds(_ text: String) -> Int64? {
+    let parts = text.split(separator: " ", omittingEmptySubsequences: false).map(String.init)
+    guard parts.count == 6, parts[5] == "GMT", parts[0].hasSuffix(","), weekdays.contains(String(parts[0].dropLast())),
+      let month = months.firstIndex(of: parts[2])
+    else { return nil }
+    return TimestampFormat.milliseconds("\(parts[3])-\(month < 9 ? "0" : "")\(month + 1)-\(parts[1])T\(parts[4])Z")
+  }
+}
+
 /// Reads text of digits and separators.
 private struct DigitReader {
   private var rest: ArraySlice<UInt8>

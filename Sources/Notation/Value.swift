@@ -177,3 +177,16 @@ extension [String] {
     return dropLast().joined(separator: ", ") + " or " + last
   }
 }
+
+extension Collection<String> {
+  /// Returns the first elements, and how many more there are: `a, b and 38 more`.
+  ///
+  /// - Parameters:
+  ///   - limit: The maximum number of elements shown.
+  ///   - count: The number of all elements, if the collection has only some of them.
+  package func listed(_ limit: Int, of count: Int? = nil) -> String {
+    let shown = prefix(limit)
+    let rest = (count ?? self.count) - shown.count
+    return shown.joined(separator: ", ") + (rest > 0 ? " and \(rest) more" : "")
+  }
+}

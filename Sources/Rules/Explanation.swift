@@ -1,5 +1,6 @@
 internal import Foundation
 internal import APNSMockHTTPMessage
+internal import APNSMockNotation
 
 /// Formats values and times for explanations: hidden characters are escaped, long values truncated, provider tokens
 /// never shown.
@@ -39,9 +40,7 @@ package enum Explanation {
 
   /// Formats a list of up to five names.
   static func list(_ names: some Collection<String>) -> String {
-    if names.isEmpty { return "none" }
-    let shown = names.sorted().prefix(5).joined(separator: ", ")
-    return names.count > 5 ? shown + ", … (\(names.count))" : shown
+    names.isEmpty ? "none" : names.sorted().listed(5)
   }
 
   /// Formats a duration with its unit.

@@ -46,7 +46,7 @@ import Testing
     "format", "event", "part", "library", "mode", "level", "selection", "code", "ca", "rule", "name", "channel",
     "shell",
     "program", "topic,topic", "finding,finding", "0|1", "any|known", "soon|answer", "refuse|drop", "memory|url",
-    "text|json", "name=value", "outcome", "sandbox|production|url", "pattern",
+    "text|json", "name=value", "outcome", "sandbox|production|url", "pattern", "fault", "rate",
   ]
 
   private static func commands() throws -> [Command] {
@@ -77,7 +77,9 @@ import Testing
     let others = leaves.filter { command in
       !(command.arguments ?? []).contains { $0.names?.contains { $0.name == "json" } ?? false }
     }
-    let expected = ["completion", "config", "env", "exec", "export", "merge", "report", "sample", "serve", "view"]
+    let expected = [
+      "completion", "config", "env", "exec", "export", "merge", "new", "report", "sample", "serve", "view",
+    ]
     #expect(others.map(\.commandName).sorted() == expected)
   }
 

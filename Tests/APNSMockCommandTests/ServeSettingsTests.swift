@@ -1,3 +1,4 @@
+import APNSMockAdminAPI
 import APNSMockRules
 import ArgumentParser
 import APNSMockClientCommands
@@ -110,6 +111,10 @@ import APNSMockNotation
     (.shutdownTimeout, ["1h"], { $0.configuration.shutdownTimeout == .seconds(3600) }),
     (.logFormat, ["json"], { $0.logFormat == .json }),
     (.logLevel, ["debug"], { $0.logLevel == .debug }),
+    (.webhook, ["http://mock-1:9000/x"], { $0.webhook.url != nil }),
+    (.webhookFilter, ["status:4*"], { $0.webhook.filter == "status:4*" }),
+    (.webhookPayload, ["on"], { $0.webhook.includesPayload }),
+    (.webhookAnywhere, ["1"], { $0.webhook.allowsAnyAddress }),
   ]
 
   @Test(arguments: accepted)
@@ -126,7 +131,8 @@ import APNSMockNotation
 
   private static let refused: [(Setting, String, allowed: String)] = [
     (.apns, "2197", "HOST:PORT"), (.apns, "localhost", "HOST:PORT"), (.apns, ":2197", "HOST:PORT"),
-    (.apns, "localhost:65536", "HOST:PORT"), (.apns, "::1:2197", "HOST:PORT"), (.admin, "off", "HOST:PORT"),
+    (.apns, "localhost:65536", "a port from 0 to 65535"), (.apns, "::1:2197", "HOST:PORT"),
+    (.admin, "off", "HOST:PORT"),
     (.apns, "127.0.0.1:0+proxy", "HOST:PORT"), (.apnsPlain, "1:2+proxy-protocol", "HOST:PORT"),
     (.proxy, "1", "HOST:PORT"), (.manage, "2195", "HOST:PORT"), (.manage, "1:2+proxy-protocol", "HOST:PORT"),
     (.apns, "1:2=prod", "HOST:PORT=sandbox or HOST:PORT=production, then +proxy-protocol if needed"),
@@ -160,6 +166,8 @@ import APNSMockNotation
     (.profiles, "", "a folder"), (.profile, "", "a profile such as"), (.profile, "Flaky 503", "a profile such as"),
     (.profile, "flaky-503?rate", "parameters with values"), (.magicTokens, "2", "0 or 1"),
     (.magicTokens, "", "0 or 1"),
+    (.webhook, "https://mock", "use a local proxy"), (.webhook, "mock:80", "a URL such as http://127.0.0.1:9000"),
+    (.webhookPayload, "all", "off or on"), (.webhookAnywhere, "", "0 or 1"),
     (.logLevel, "loud", "trace, debug, info, notice, warning, error or critical"),
   ]
 
@@ -185,8 +193,9 @@ import APNSMockNotation
 
   @Test(arguments: Setting.allCases)
   func everySettingHasAFlagWithItsName(_ setting: Setting) throws {
-    guard setting != .magicTokens, setting != .learn else {
-      #expect(try ServeFlags<ServeCommand>.parse([setting.flag]).given == [setting: ["off"]])
+    let switches: [Setting: String] = [.magicTokens: "off", .learn: "off", .webhookPayload: "on", .webhookAnywhere: "on"]
+    if let value = switches[setting] {
+      #expect(try ServeFlags<ServeCommand>.parse([setting.flag]).given == [setting: [value]])
       return
     }
     let values = setting.isList ? ["one", "two"] : ["one"]

@@ -60,7 +60,8 @@ import Testing
   @Test(arguments: [
     ("apns_mock_ready", "1", "0", "0"), ("apns_mock_faults_halted", "1", "0", "1"),
     ("apns_mock_store_working", "1", "0", "0"), ("apns_mock_store_lag_seconds", "0.25", "3", "3"),
-    ("apns_mock_process_start_time_seconds", "1769864400.5", "1769864300.25", "1769864300.25"),
+    ("apns_mock_certificate_expiry_seconds", "1769864400", "1769864300", "1769864300"),
+    ("process_start_time_seconds", "1769864400.5", "1769864300.25", "1769864300.25"),
     (#"apns_mock_build_info{version="1.0"}"#, "1", "1", "1"), ("apns_mock_waits", "2", "3", "5"),
   ])
   func gauges(name: String, first: String, second: String, merged: String) throws {

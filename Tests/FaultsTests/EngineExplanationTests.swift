@@ -108,7 +108,7 @@ import Testing
       (.equals("com.acme.app"), "wanted \"com.acme.app\""), (.prefix("org."), "wanted prefix \"org.\""),
       (.glob(TextPattern("com.*.app", foldsCase: false)), "wanted glob \"com.*.app\""),
       (.present(false), "wanted no value"),
-      (.oneOf(["f", "e", "d", "c", "b", "a"]), "wanted one of \"a\", \"b\", \"c\", \"d\", \"e\", … (6)"),
+      (.oneOf(["f", "e", "d", "c", "b", "a"]), "wanted one of \"a\", \"b\", \"c\", \"d\", \"e\" and 1 more"),
       (.between(above: 1, below: 2.5), "wanted > 1 and < 2.5"),
     ] as [(Condition.Match, String)])
   func wanted(match: Condition.Match, words: String) throws {

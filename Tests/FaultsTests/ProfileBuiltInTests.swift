@@ -8,7 +8,8 @@ import Testing
 @Suite struct ProfileBuiltInTests {
   /// The documented built-in profiles with their parameters, in the documented order.
   static let documented: [(name: String, parameters: [String])] = [
-    ("healthy", []), ("flaky-503", ["rate", "streak"]), ("rate-limited-429", ["limit", "per", "burst"]),
+    ("healthy", []), ("flaky-503", ["rate", "streak"]), ("retry-after", ["rate", "wait"]),
+    ("rate-limited-429", ["limit", "per", "burst"]),
     ("unregistered-410", ["rate", "gone_for"]), ("expired-jwt-403", ["max_age"]), ("token-update-storm", []),
     ("bad-token-400", ["rate"]), ("wrong-environment-key", ["spelling"]), ("brownout", ["p50", "ramp"]),
     ("goaway-storm", ["streams", "grace"]), ("connection-reset", ["rate"]), ("shutdown-rolling", ["every", "drain"]),

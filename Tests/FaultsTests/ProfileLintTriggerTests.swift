@@ -12,7 +12,7 @@ import Testing
       trigger: {probability: 20}
       => 2:29: rules[0].trigger.probability: 20 is not a number in 0..1, did you mean 0.2?
       trigger: {probability: 5%}
-      => 2:29: rules[0].trigger.probability: 5% is not a number in 0..1, did you mean 0.05?
+      => 2:29: rules[0].trigger.probability: 5% is not a number in 0..1, did you mean 0.05, without the percent sign?
       trigger: {probability: -1}
       => 2:29: rules[0].trigger.probability: -1 is not a number in 0..1
       trigger: {probability: .5}
@@ -108,7 +108,7 @@ import Testing
       type: duration, default: 5
       => 1:39: params.x.default: 5 is not a duration, did you mean 5s?
       type: probability, default: 50
-      => 1:42: params.x.default: 50 is not a number in 0..1
+      => 1:42: params.x.default: 50 is not a number in 0..1: did you mean 0.5?
       type: string, default: no
       => 1:37: params.x.default: no without quotation marks is true or false to YAML, quote it: "no"
       type: bool, default: maybe
@@ -164,7 +164,9 @@ import Testing
   }
 
   @Test(arguments: [
-    ("rate", "20", "p: params.rate: 20 is not a number in 0..1"),
+    ("rate", "20", "p: params.rate: 20 is not a number in 0..1: did you mean 0.2?"),
+    ("rate", "30%", "p: params.rate: 30% is not a number in 0..1: did you mean 0.3, without the percent sign?"),
+    ("count", "3%", "p: params.count: 3% is not a whole number: remove the percent sign"),
     ("rate", "", "p: params.rate:  is not a number in 0..1"),
     ("count", "11", "p: params.count: 11 is more than 10"), ("count", "0", "p: params.count: 0 is less than 1"),
     ("count", "1.5", "p: params.count: 1.5 is not a whole number"),

@@ -132,6 +132,14 @@ import Testing
             headers: [.init(name: "retry-after", value: "5"), .init(name: "x", value: "y")]))
       ),
       (
+        "respond: {status: 503, retry_after: 30s}",
+        .respond(.init(status: 503, reason: "ServiceUnavailable", retryAfter: .seconds(.seconds(30))))
+      ),
+      (
+        "respond: {status: 503, retry_after: {date: 2m}}",
+        .respond(.init(status: 503, reason: "ServiceUnavailable", retryAfter: .date(.seconds(120))))
+      ),
+      (
         "respond: {status: 503, body: 'gone fishing'}",
         .respond(.init(status: 503, reason: nil, body: "gone fishing"))
       ),

@@ -62,6 +62,8 @@ import Testing
         .request,
         .respond(.init(status: 500, reason: nil, headers: [.init(name: "retry-after", value: "5")], body: "{\"a\":1}"))
       ),
+      (.request, .respond(.init(status: 503, reason: "ServiceUnavailable", retryAfter: .seconds(.seconds(90))))),
+      (.request, .respond(.init(status: 503, reason: "ServiceUnavailable", retryAfter: .date(.milliseconds(1500))))),
       (.request, .respond(.init(status: 429, reason: "TooManyProviderTokenUpdates", blocksTokenUpdates: true))),
       (.request, .delay(.fixed(.milliseconds(20)))),
       (.request, .delay(.lognormal(median: .milliseconds(40), sigma: 0.6, max: .seconds(2)))),
@@ -114,6 +116,7 @@ import Testing
     headers: {a: b}, latch: true}}, {respond: {status: 410, timestamp: -1h}}, {respond: {status: 418, body: {a: b},
     unreal: true}}, {choose: [{weight: 2, close: }, {delay: {uniform: {min: 1s, max: 2s}}}]},
     {delay: {lognormal: {median: 1s, sigma: 0.5, max: 2s}}}, {reset_stream: {code: CANCEL}},
+    {respond: {status: 503, retry_after: {date: 1s}}},
     {reset_connection: {after_accepting: true}}, {starve_window: {for: 1s}}, {goaway: {code: NO_ERROR, last_stream: this,
     debug: x, twice: true, close_after: never}}]}}}
     """,

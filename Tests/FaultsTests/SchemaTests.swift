@@ -49,6 +49,7 @@ import Testing
     "ramp": "rules: [{trigger: {probability: {ramp: {%, to: 1, over: 1s}}}}]",
     "rate": "rules: [{trigger: {over_limit: {%, limit: 1}}}]", "window": "rules: [{trigger: {window: {%}}}]",
     "response": "rules: [{do: {respond: {%}}}]", "ago": "rules: [{do: {respond: {timestamp: {%}}}}]",
+    "date": "rules: [{do: {respond: {status: 503, retry_after: {%}}}}]",
     "delay": "rules: [{do: {delay: {%}}}]", "uniform": "rules: [{do: {delay: {uniform: {%, min: 1s, max: 2s}}}}]",
     "lognormal": "rules: [{do: {delay: {lognormal: {%, median: 1s, sigma: 1, max: 2s}}}}]",
   ]

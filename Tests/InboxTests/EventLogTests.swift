@@ -66,6 +66,30 @@ import Testing
     #expect(ids == Array(ids[0]..<ids[0] + 6))
   }
 
+  /// A push is passed on once, when it has ended; what a slow reader cannot keep up with is counted.
+  @Test func pushesArePassedOnWhenTheyHaveEnded() async throws {
+    let inbox = Inbox()
+    let log = EventLog(inbox, limits: EventLog.Limits(events: 3))
+    let reader = try #require(log.addReader())
+    inbox.append(WaitingTests.record())
+    let held = inbox.append(WaitingTests.record(outcome: .pending))
+    var ended: [Int] = []
+    var missed = 0
+    await reader.forEachEndedPush(missed: { missed += $0 }) { record in
+      ended.append(record.seq)
+      switch record.seq {
+      case 1: inbox.finish(held, with: WaitingTests.end(.accepted))
+      case 2:
+        // The reader is slow while ten pushes arrive, of which the log keeps three.
+        for _ in 0..<10 { inbox.append(WaitingTests.record()) }
+        await reader.finish()
+      default: break
+      }
+    }
+    #expect(ended == [1, 2, 10, 11, 12])
+    #expect(missed == 7)
+  }
+
   @Test func filtersApplyToPushesOnly() async throws {
     let inbox = Inbox()
     let log = EventLog(inbox)

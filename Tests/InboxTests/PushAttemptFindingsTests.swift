@@ -106,6 +106,14 @@ import Testing
       ("after its retry-after", [Step(at: 0, answer: "503", retryAfter: "2"), Step(at: 2010)], []),
       ("retry-after as a date", [Step(at: 0, answer: "503", retryAfter: "Wed, 21 Oct 2015"), Step(at: 1500)], []),
       (
+        "before the date of its retry-after",
+        [Step(at: 0, answer: "503", retryAfter: "Fri, 01 Jan 2100 00:00:00 GMT"), Step(at: 1500)], [2]
+      ),
+      (
+        "after the date of its retry-after",
+        [Step(at: 0, answer: "503", retryAfter: "Thu, 01 Jan 1970 00:00:00 GMT"), Step(at: 1500)], []
+      ),
+      (
         "retry-after beyond all times", [Step(at: 0, answer: "503", retryAfter: "9223372036854775807"), Step(at: 20)],
         [2]
       ),

@@ -51,6 +51,33 @@ import Testing
   }
 }
 
+/// Dates of HTTP header fields.
+@Suite struct HTTPDateTests {
+  @Test(arguments: [
+    ("Thu, 01 Jan 1970 00:00:00 GMT", 0), ("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777_000),
+    ("Sat, 29 Feb 2020 23:59:59 GMT", 1_583_020_799_000), ("Fri, 31 Dec 9999 23:59:59 GMT", 253_402_300_799_000),
+  ])
+  func dates(text: String, milliseconds: Int64) {
+    #expect(HTTPDate.text(milliseconds) == text)
+    #expect(HTTPDate.milliseconds(text) == milliseconds)
+  }
+
+  @Test(arguments: [
+    "", "Thu, 01 Jan 1970", "Thu, 32 Jan 1970 00:00:00 GMT", "Thu, 01 Foo 1970 00:00:00 GMT",
+    "Xyz, 01 Jan 1970 00:00:00 GMT",
+    "Thu, 01 Jan 1970 00:00:00 UTC", "Thu, 01 Jan 1970 25:00:00 GMT", "Thursday, 01-Jan-70 00:00:00 GMT",
+    "Thu Jan  1 00:00:00 1970", "Thu, 1 Jan 1970 00:00:00 GMT", "1970-01-01T00:00:00Z",
+  ])
+  func invalidDates(text: String) {
+    #expect(HTTPDate.milliseconds(text) == nil)
+  }
+
+  @Test func timesWithoutDate() {
+    #expect(HTTPDate.text(-1) == nil)
+    #expect(HTTPDate.text(.max) == nil)
+  }
+}
+
 @Suite struct WrittenDurationTests {
   @Test(
     arguments: [

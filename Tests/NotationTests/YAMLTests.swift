@@ -65,6 +65,11 @@ import Testing
     ("a: [1", 2, 1, "invalid YAML: "), ("a: 1\na: 2", 1, 1, "duplicate keys: a"),
     ("? [a]\n: 1", 1, 3, "a key must be a scalar, not a list"), ("a: !!int 1", 1, 4, "tags (tag:yaml.org,2002:int)"),
     ("a: 1\n---\nb: 1", 2, 1, "the file contains a second document"),
+    ("a:\n\tb: 1", 2, 1, "invalid YAML: a tab in the indentation"),
+    ("a:\n  \tb: 1\n  c: 2", 2, 3, "invalid YAML: a tab in the indentation"),
+    ("a: @b", 1, 4, "invalid YAML: a value cannot begin with @"),
+    ("a: `b", 1, 4, "invalid YAML: a value cannot begin with `"),
+    ("a: b: c", 1, 5, "invalid YAML: a colon that does not follow a key"),
   ])
   func errors(text: String, line: Int, column: Int, message: String) {
     let error = #expect(throws: YAMLError.self) { try YAMLNode.parse(text) }

@@ -17,6 +17,8 @@ struct Problem: Error {
   var headers: HTTPFields = [:]
   /// The position of the invalid word in a query; nil for other problems.
   var place: FilterError.Place?
+  /// The kind of the problem; nil for that of the status.
+  var kind: Kind?
   /// All problems of a document; nil for other problems.
   var problems: [FileProblem]?
   /// Whether `problems` are those of a verification, which are written with JSON pointers and without positions.
@@ -46,11 +48,15 @@ struct Problem: Error {
   /// Creates the problem of an invalid filter.
   init(_ error: FilterError) {
     self.init(status: .badRequest, detail: error.message, hint: error.hint)
+    kind = .invalidQuery
     place = error.place
   }
 
-  init(status: HTTPResponse.Status, detail: String, hint: String, headers: HTTPFields = [:]) {
+  init(
+    status: HTTPResponse.Status, kind: Kind? = nil, detail: String, hint: String, headers: HTTPFields = [:]
+  ) {
     self.status = status
+    self.kind = kind
     self.detail = detail
     self.hint = hint
     self.headers = headers
@@ -70,7 +76,7 @@ struct Problem: Error {
   /// Writes the problem document as the next value.
   func write(to writer: inout JSONWriter) {
     writer.object { writer in
-      writer.member("type", "about:blank")
+      writer.member("type", "apns-mock:" + (kind ?? Kind(of: status)).rawValue)
       writer.member("title", status.reasonPhrase)
       writer.member("status", status.code)
       writer.member("detail", detail)
@@ -90,6 +96,49 @@ struct Problem: Error {
           }
         }
       }
+    }
+  }
+}
+
+extension Problem {
+  /// What clients can tell problems apart by. The raw values are promises: they follow `apns-mock:` in `type`.
+  enum Kind: String, CaseIterable {
+    case invalidRequest = "invalid-request"
+    /// A query, or a field of one.
+    case invalidQuery = "invalid-query"
+    /// A profile, rule, fixture or verification.
+    case invalidDocument = "invalid-document"
+    case unauthorized, forbidden
+    case notFound = "not-found"
+    case methodNotAllowed = "method-not-allowed"
+    case timeout, conflict
+    case tooLarge = "too-large"
+    case unsupportedMediaType = "unsupported-media-type"
+    /// Too much is going on.
+    case busy
+    case stopping
+    /// Another server is active.
+    case standby
+    case storeUnavailable = "store-unavailable"
+    case internalError = "internal-error"
+
+    /// Creates the usual kind of a status.
+    init(of status: HTTPResponse.Status) {
+      self =
+        switch status.code {
+        case 401: .unauthorized
+        case 403, 421: .forbidden
+        case 404, 410: .notFound
+        case 405: .methodNotAllowed
+        case 408: .timeout
+        case 409: .conflict
+        case 413, 414, 431: .tooLarge
+        case 415: .unsupportedMediaType
+        case 422: .invalidDocument
+        case 503: .busy
+        case 500...: .internalError
+        default: .invalidRequest
+        }
     }
   }
 }
@@ -158,7 +207,7 @@ extension Problem {
   static func unknownProfile(_ name: String, _ library: ProfileLibrary, status: HTTPResponse.Status) -> Problem {
     let guess = Spelling.suggestion(for: name, among: library.names)
     return Problem(
-      status: status, detail: "unknown profile \"\(name.prefix(80))\"",
+      status: status, kind: .notFound, detail: "unknown profile \"\(name.prefix(80))\"",
       hint: "\(guess)The profiles are \(library.names.joined(separator: ", ")).")
   }
 
@@ -174,6 +223,7 @@ extension Problem {
       case .notAllowed: .conflict
       }
     self.init(status: status, failure.problems)
+    if case .unknownName = failure.kind { kind = .notFound }
   }
 
   /// Creates the problem of an invalid verification.
@@ -183,6 +233,7 @@ extension Problem {
       status: .badRequest,
       failure.problems.map { FileProblem(file: "", path: $0.path, $0.message, hint: $0.advice) })
     hasPointers = true
+    kind = .invalidDocument
   }
 
   /// Creates the problem of a document with errors.

@@ -79,11 +79,21 @@ struct AdminMiddleware: RouterMiddleware {
     guard let activeURL, !routes.contains(where: { $0.matches(request.uri.path) }) else { return }
     let url = activeURL()
     throw Problem(
-      status: .serviceUnavailable, detail: "this server is a standby: another one is active",
+      status: .serviceUnavailable, kind: .standby, detail: "this server is a standby: another one is active",
       hint: url.map { "Send the request to the active server: \($0)" }
         ?? "Send the request to the active server, whose address is unknown: start it with --advertise URL.",
       headers: url.map { [.location: $0 + request.uri.string, .retryAfter: "1"] } ?? [.retryAfter: "1"])
   }
+
+  /// Paths that other servers have, with those of this one.
+  private static let usualPaths = [
+    "/healthz": "/readyz", "/health": "/readyz", "/ready": "/readyz", "/readiness": "/readyz",
+    "/health/ready": "/readyz",
+    "/live": "/livez", "/liveness": "/livez", "/health/live": "/livez", "/ping": "/livez",
+    "/status": "/api/v1/status", "/version": "/api/v1/status", "/pushes": "/api/v1/pushes",
+    "/api/v1/metrics": "/metrics", "/api/metrics": "/metrics", "/prometheus": "/metrics",
+    "/swagger.json": "/openapi.json", "/openapi.yaml": "/openapi.json", "/docs": "/openapi.json",
+  ]
 
   private func missing(_ request: Request) -> Problem {
     let path = request.uri.path
@@ -105,7 +115,8 @@ struct AdminMiddleware: RouterMiddleware {
     // Do not suggest the files of the web UI.
     let paths = routes.map(\.path).filter { !$0.hasPrefix(WebUIRoutes.folder) }
       .reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }
-    let guess = Spelling.suggestion(for: path, among: paths)
+    let usual = Self.usualPaths[path.lowercased()].flatMap { paths.contains($0) ? "Did you mean \($0)? " : nil }
+    let guess = usual ?? Spelling.suggestion(for: path, among: paths)
     return .notFound("there is no \(path)", hint: "\(guess)/openapi.json lists the paths.")
   }
 }

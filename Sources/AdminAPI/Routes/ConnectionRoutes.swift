@@ -54,9 +54,7 @@ struct ConnectionRoutes: Sendable {
 
   private var openConnectionsHint: String {
     let open = state.connections.logs.filter { !$0.isClosed }.map(\.id)
-    guard !open.isEmpty else { return "None is open." }
-    let more = open.count > 20 ? " and \(open.count - 20) more" : ""
-    return "Open are \(open.prefix(20).joined(separator: ", "))\(more)."
+    return open.isEmpty ? "None is open." : "Open are \(open.listed(20))."
   }
 
   // MARK: - Commands
@@ -94,7 +92,7 @@ struct ConnectionRoutes: Sendable {
     if let ids = scope.ids,
       !state.connections.logs.contains(where: { ids.contains($0.id) && !$0.isClosed })
     {
-      throw .notFound("not open: \(ids.sorted().prefix(20).joined(separator: ", "))", hint: openConnectionsHint)
+      throw .notFound("not open: \(ids.sorted().listed(20))", hint: openConnectionsHint)
     }
     let affected = state.connections.perform(action, where: scope.contains)
     return .json { $0.member("connections", affected.map(\.id)) }

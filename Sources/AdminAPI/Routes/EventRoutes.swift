@@ -23,7 +23,8 @@ struct EventRoutes: Sendable {
     let slot = try waits.enter()
     guard let reader = source.events.addReader(after: lastID) else {
       throw Problem(
-        status: .serviceUnavailable, detail: "the server stops", hint: "Start it again, and follow while it runs.")
+        status: .serviceUnavailable, kind: .stopping, detail: "the server stops",
+        hint: "Start it again, and follow while it runs.")
     }
     let channel = DisconnectCancellation.channel
     // Send an id at once, so that a client that disconnects before the first event can resume from here.

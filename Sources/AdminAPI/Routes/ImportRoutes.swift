@@ -43,7 +43,8 @@ struct ImportRoutes: Sendable {
       return try await QueryExecutor.run { try await state.inbox.append(imported: imported, isOwn: isOwn) }
     } catch let failure as StoreUnavailable {
       throw Problem(
-        status: .serviceUnavailable, detail: "the store of the inbox fails: \(failure.problem)",
+        status: .serviceUnavailable, kind: .storeUnavailable,
+        detail: "the store of the inbox fails: \(failure.problem)",
         hint: "Some pushes may be imported, now or when it works. Check the inbox before you repeat the request.")
     }
   }

@@ -81,7 +81,7 @@ struct KeyRoutes: Sendable {
       return true
     }
     guard wasTrusted else {
-      let known = keys.load().keys.keys.sorted().prefix(20).joined(separator: ", ")
+      let known = keys.load().keys.keys.sorted().listed(20)
       throw Problem.notFound("no key with id \(keyID) is trusted", hint: "Those that are: \(known).")
     }
     state.didChange(key: keyID)

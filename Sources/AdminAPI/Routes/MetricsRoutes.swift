@@ -12,6 +12,11 @@ internal import MockAPNS
 struct MetricsRoutes: Sendable {
   let state: ServerState
   let version: String
+  /// The webhook whose counts are shown.
+  let webhook: Webhook?
+  /// When the certificates expire, as of the start, which reads them.
+  private let expiries: [String: Int64]
+  private let findingCounts = FindingCounts()
 
   static let path = "/metrics"
 
@@ -33,8 +38,14 @@ struct MetricsRoutes: Sendable {
     return .text(text.text, type: format.contentType)
   }
 
-  private func metrics(_ request: Request, _ context: AdminContext) -> Response {
-    Self.response(to: request) { text in
+  init(state: ServerState, version: String, webhook: Webhook? = nil) {
+    (self.state, self.version, self.webhook) = (state, version, webhook)
+    expiries = state.certificates.expiries
+  }
+
+  private func metrics(_ request: Request, _ context: AdminContext) async -> Response {
+    let findings = await findingCounts.counts(of: state)
+    return Self.response(to: request) { text in
       Self.write(
         version, state.configuration.environment, startTime: state.startTime, isReady: state.phase == .ready, to: &text)
       writePushes(to: &text)
@@ -42,6 +53,9 @@ struct MetricsRoutes: Sendable {
       writeConnections(to: &text)
       writeInbox(to: &text)
       if let upstream = state.upstream { write(upstream.figures, to: &text) }
+      writeFindings(findings, to: &text)
+      writeCertificates(to: &text)
+      if let webhook { writeWebhook(webhook.counts, to: &text) }
     }
   }
 
@@ -51,9 +65,7 @@ struct MetricsRoutes: Sendable {
     text.family(
       "apns_mock_build_info", .gauge, "The program's version and the environment of APNs.",
       [.init(labels: [("version", version), ("environment", environment.rawValue)], value: "1")])
-    text.family(
-      "apns_mock_process_start_time_seconds", .gauge, "When the server started, in seconds since 1970.",
-      [.init(value: "\(Double(startTime) / 1000)")])
+    ProcessFigures.write(startTime: startTime, to: &text)
     text.family("apns_mock_ready", .gauge, "Whether the server is ready (1) or not (0).", isReady ? 1 : 0)
   }
 
@@ -123,6 +135,31 @@ extension MetricsRoutes {
     text.family("apns_mock_upstream_open", .gauge, "Pushes that wait for upstream's answer.", figures.open)
   }
 
+  private func writeFindings(_ counts: [Finding.Kind: Int], to text: inout MetricsText) {
+    text.family(
+      "apns_mock_findings", .gauge, "Findings on the newest \(FindingCounts.records) pushes in the inbox.",
+      Finding.Kind.allCases.map { kind in
+        .init(labels: [("finding", kind.rawValue)], value: String(counts[kind] ?? 0))
+      })
+  }
+
+  private func writeCertificates(to text: inout MetricsText) {
+    text.family(
+      "apns_mock_certificate_expiry_seconds", .gauge, "When the certificate expires, in seconds since 1970.",
+      expiries.sorted { $0.key < $1.key }.map {
+        .init(labels: [("certificate", $0.key)], value: String($0.value / 1000))
+      })
+  }
+
+  private func writeWebhook(_ counts: Webhook.Counts, to text: inout MetricsText) {
+    let results = [("delivered", counts.delivered), ("dropped", counts.dropped), ("failed", counts.failed)]
+    text.family(
+      "apns_mock_webhook_pushes", .counter, "Pushes for the webhook by result.",
+      results.map { .init(labels: [("result", $0.0)], value: String($0.1)) })
+    text.family(
+      "apns_mock_webhook_retries", .counter, "Attempts of the webhook that repeated an earlier one.", counts.retries)
+  }
+
   private func writeStore(_ figures: RecordWriter.Figures, to text: inout MetricsText) {
     text.family(
       "apns_mock_store_working", .gauge, "1 if the store of the inbox works, 0 while it fails.",
@@ -145,89 +182,5 @@ extension MetricsRoutes {
     text.family(
       "apns_mock_store_write_seconds", .counter, "Time that writing to the store took.",
       [.init(labels: [], value: String(Double(figures.time.nanoseconds) / 1e9))])
-  }
-}
-
-/// Metrics in the text format of Prometheus (exposition 0.0.4) or OpenMetrics 1.0.
-struct MetricsText {
-  /// The supported formats.
-  enum Format {
-    case prometheus, openMetrics
-
-    var contentType: String {
-      switch self {
-      case .prometheus: "text/plain; version=0.0.4; charset=utf-8"
-      case .openMetrics: "application/openmetrics-text; version=1.0.0; charset=utf-8"
-      }
-    }
-  }
-
-  /// The type of a metric.
-  enum Kind: String {
-    case counter, gauge, histogram
-  }
-
-  /// The value for one combination of labels.
-  struct Sample {
-    var labels: [(name: String, value: String)] = []
-    var value: String
-  }
-
-  private let format: Format
-  private var lines = ""
-
-  init(_ format: Format) { self.format = format }
-
-  /// The complete text.
-  var text: String { format == .openMetrics ? lines + "# EOF\n" : lines }
-
-  /// Writes a metric family.
-  ///
-  /// - Parameter name: The name; for a counter, without `_total`.
-  mutating func family(_ name: String, _ kind: Kind, _ help: String, _ samples: [Sample]) {
-    let full = kind == .counter ? name + "_total" : name
-    describe(format == .openMetrics ? name : full, kind, help)
-    for sample in samples { write(full, sample) }
-  }
-
-  /// Writes a metric family with a single value.
-  mutating func family(_ name: String, _ kind: Kind, _ help: String, _ value: Int) {
-    family(name, kind, help, [Sample(value: String(value))])
-  }
-
-  /// Writes a histogram.
-  ///
-  /// - Parameters:
-  ///   - counts: The number of values in each bucket, not cumulative; the last bucket has no upper bound.
-  ///   - sum: The sum of all values.
-  mutating func histogram(_ name: String, _ help: String, bounds: [Double], counts: [Int], sum: Double) {
-    describe(name, .histogram, help)
-    var total = 0
-    for (bound, count) in zip(bounds.map { "\($0)" } + ["+Inf"], counts) {
-      total += count
-      write("\(name)_bucket", Sample(labels: [("le", bound)], value: String(total)))
-    }
-    write("\(name)_sum", Sample(value: "\(sum)"))
-    write("\(name)_count", Sample(value: String(total)))
-  }
-
-  private mutating func describe(_ name: String, _ kind: Kind, _ help: String) {
-    lines += "# HELP \(name) \(help)\n# TYPE \(name) \(kind.rawValue)\n"
-  }
-
-  private mutating func write(_ name: String, _ sample: Sample) {
-    let labels = sample.labels.map { "\($0.name)=\"\(Self.escaped($0.value))\"" }.joined(separator: ",")
-    lines += "\(name)\(labels.isEmpty ? "" : "{\(labels)}") \(sample.value)\n"
-  }
-
-  private static func escaped(_ value: String) -> String {
-    value.reduce(into: "") { text, character in
-      switch character {
-      case "\\": text += #"\\"#
-      case "\"": text += #"\""#
-      case "\n", "\r\n": text += #"\n"#
-      default: text.append(character)
-      }
-    }
   }
 }

@@ -113,7 +113,7 @@ struct RuleRoutes: Sendable {
 
   private func missing(_ name: String, among names: [String]) -> Problem {
     let guess = Spelling.suggestion(for: name, among: names)
-    let list = names.prefix(20).joined(separator: ", ")
+    let list = names.listed(20)
     return .notFound(
       "unknown rule \"\(name.prefix(80))\"",
       hint: names.isEmpty ? "No rules are active; a rule with a ttl expires." : "\(guess)The rules are \(list).")

@@ -11,7 +11,8 @@ extension Problem {
       return
     }
     self.init(
-      status: .serviceUnavailable, detail: "the store of the inbox fails: \(failure.problem)",
+      status: .serviceUnavailable, kind: .storeUnavailable,
+      detail: "the store of the inbox fails: \(failure.problem)",
       hint: "See GET /api/v1/status and the server's log, and repeat the request when the store works.",
       headers: [.retryAfter: "1"])
   }

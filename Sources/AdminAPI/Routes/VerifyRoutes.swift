@@ -35,7 +35,7 @@ struct VerifyRoutes: Sendable {
     return try await QueryExecutor.run { [verification] in
       guard let report = try await source.verify(verification) else {
         throw Problem(
-          status: .serviceUnavailable, detail: "the server stops before anything could be verified",
+          status: .serviceUnavailable, kind: .stopping, detail: "the server stops before anything could be verified",
           hint: "Start it again, and verify while it runs.")
       }
       return .json(status: report.isPassed ? .ok : .preconditionFailed, report.write)

@@ -37,7 +37,7 @@ struct WaitRoutes: Sendable {
     let result = try await source.inbox.wait(for: query, maxBytes: RecordList.maxBytes)
     if result.isAbandoned {
       throw Problem(
-        status: .serviceUnavailable, detail: "the server stops; \(result.message)",
+        status: .serviceUnavailable, kind: .stopping, detail: "the server stops; \(result.message)",
         hint: "Start it again, and wait while it runs.")
     }
     let report = await WaitReport(

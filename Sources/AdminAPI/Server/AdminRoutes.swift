@@ -81,7 +81,7 @@ package struct AdminRoutes: Sendable {
   let activeURL: (@Sendable () -> String?)?
 
   /// Creates the routes of a running server.
-  package init(state: ServerState, version: String) {
+  package init(state: ServerState, version: String, webhook: Webhook? = nil) {
     health = HealthRoutes(
       phase: { state.phase },
       storeProblem: {
@@ -106,7 +106,7 @@ package struct AdminRoutes: Sendable {
     deliveries = state.deliveryControl
     routes =
       api.map(\.underAPI) + health.routes + root.routes + RootRoutes.authorities(of: state)
-      + MetricsRoutes(state: state, version: version).routes + Self.staticRoutes(version)
+      + MetricsRoutes(state: state, version: version, webhook: webhook).routes + Self.staticRoutes(version)
     access = AccessRules(
       allowedHosts: state.configuration.allowedHosts, token: state.configuration.adminToken)
     viewedFile = nil

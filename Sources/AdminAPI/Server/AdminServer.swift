@@ -27,13 +27,17 @@ package final class AdminServer: Sendable {
 
   /// Starts to listen for requests about a running server.
   ///
-  /// - Parameter version: The program's version, for `/api/v1/status`.
+  /// - Parameters:
+  ///   - version: The program's version, for `/api/v1/status`.
+  ///   - webhook: The webhook whose counts are metrics.
   package static func start(
-    _ state: ServerState, at address: Endpoint, version: String, clientTimeout: Duration = .seconds(60),
+    _ state: ServerState, at address: Endpoint, version: String, webhook: Webhook? = nil,
+    clientTimeout: Duration = .seconds(60),
     logger: Logger = Logger(label: "apns-mock.admin")
   ) async throws -> AdminServer {
     try await start(
-      AdminRoutes(state: state, version: version), of: state, at: address, clientTimeout: clientTimeout,
+      AdminRoutes(state: state, version: version, webhook: webhook), of: state, at: address,
+      clientTimeout: clientTimeout,
       logger: logger)
   }
 

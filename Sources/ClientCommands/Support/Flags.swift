@@ -1,6 +1,7 @@
 import ArgumentParser
 import APNSMockFaultModel
 import APNSMockFaults
+import APNSMockPushQuery
 import MockAPNS
 import NIOHTTP1
 package import APNSMockNotation
@@ -81,6 +82,18 @@ struct SigningFlags: ParsableArguments {
 
   @Option(name: .long, help: .value("id", "The team id. (default: the server's)"))
   var teamID: String?
+
+  /// Returns the key id: the flag's, else that of the key file's name, else the server's.
+  ///
+  /// - Throws: `CommandFailure` for a key file whose name has none.
+  func chosenKeyID(_ files: ServerFiles) throws -> String {
+    if let keyID { return keyID }
+    guard let key else { return files.keyID }
+    guard let keyID = AppleKeyFile.keyID(in: key) else {
+      throw CommandFailure(.usage, "--key: the file name \(key) does not contain the key id: specify it with --key-id")
+    }
+    return keyID
+  }
 }
 
 /// The options of commands that load profiles without a server: from the built-in library and a folder.
@@ -163,6 +176,27 @@ struct FilterArguments: ParsableArguments {
     }
     if !query.isEmpty { pairs.append(("q", query.joined(separator: " "))) }
     return (pairs + others).map { "\($0.percentEncoded)=\($1.percentEncoded)" }.joined(separator: "&")
+  }
+}
+
+/// Advice about options that a command does not have.
+package enum UnknownOption {
+  /// Returns the condition that an unknown option of a command with a filter probably means, such as `since:-5m` for
+  /// `--since -5m`; nil if the option has not the name of a field, or the command no filter.
+  ///
+  /// - Parameter arguments: The arguments of the program.
+  package static func condition(for option: String, in arguments: [String]) -> String? {
+    let filtering: [any ParsableCommand.Type] = [
+      ListCommand.self, RemoveCommand.self, ExportCommand.self, TailCommand.self, WaitCommand.self,
+      FindingsCommand.self,
+    ]
+    let field = option.replacing("-", with: "_")
+    guard filtering.contains(where: { $0.configuration.commandName == arguments.first }),
+      QueryField(named: field) != nil, let index = arguments.firstIndex(where: { $0.hasPrefix("--\(option)") })
+    else { return nil }
+    let parts = arguments[index].split(separator: "=", maxSplits: 1)
+    let value = parts.count == 2 ? String(parts[1]) : arguments.dropFirst(index + 1).first
+    return "\(field):\(value ?? "VALUE")".shellQuoted
   }
 }
 

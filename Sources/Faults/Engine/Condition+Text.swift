@@ -21,11 +21,9 @@ extension Condition.Test {
     case .prefix(let text): return "prefix \(Explanation.quoted(text))"
     case .glob(let pattern): return "glob \(Explanation.quoted(pattern.text))"
     case .oneOf(let texts):
-      let shown = texts.sorted().prefix(Self.shown).map { Explanation.quoted($0) }.joined(separator: ", ")
-      return "one of \(shown)" + (texts.count > Self.shown ? ", … (\(texts.count))" : "")
+      return "one of " + texts.sorted().map { Explanation.quoted($0) }.listed(Self.shown)
     case .within(let blocks):
-      let shown = blocks.prefix(Self.shown).map(\.text).joined(separator: ", ")
-      return "in \(shown)" + (blocks.count > Self.shown ? ", … (\(blocks.count))" : "")
+      return "in " + blocks.map(\.text).listed(Self.shown)
     case .query(let query):
       return query.conditions
         .map { ($0.term.isNegated ? "not " : "") + Explanation.quoted($0.term.value.text) }

@@ -100,6 +100,11 @@ package struct ProfileReference: Sendable, Equatable, CustomStringConvertible {
     guard parts.count == 2 else { return }
     for pair in parts[1].split(separator: "&") {
       let sides = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      if let value = sides.last, value.contains("%"), PercentEncoding.decode(value) == nil {
+        let share = WrittenNumber.share(String(value)).map { "a number in 0..1: did you mean \($0)? " } ?? ""
+        throw InvalidSettingValue(
+          value: String(pair).shortened, allowed: share + "A percent sign in a value is written %25")
+      }
       guard sides.count == 2, let key = PercentEncoding.decode(sides[0]), let value = PercentEncoding.decode(sides[1]),
         !key.isEmpty,
         parameters.updateValue(value, forKey: key) == nil

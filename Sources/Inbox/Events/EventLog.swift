@@ -241,6 +241,9 @@ package final class EventLog: InboxListener {
     }
   }
 
+  /// Whether the events of all pushes in the inbox were recorded.
+  var hasRecordedAllPushes: Bool { inbox.notifier.deliveredThrough >= inbox.snapshot().lastSeq }
+
   /// The number of readers.
   package var readerCount: Int { state.withLockedValue { $0.readers.count } }
 }

@@ -76,6 +76,43 @@ package final class EventReader: Sendable {
     return events
   }
 
+  /// Calls `body` with each push once its attempt has ended, until the server or this reader stops.
+  ///
+  /// - Parameter missed: Called with the number of pushes and other events that were dropped because `body` is slow.
+  package func forEachEndedPush(missed: (Int) -> Void, _ body: (Record) async -> Void) async {
+    var position = start
+    var pending: Set<Int> = []
+    for await _ in signals {
+      while true {
+        let batch = log.events(after: position)
+        guard batch.hasGap || !batch.events.isEmpty else { break }
+        if batch.hasGap { missed(max(1, batch.position - position)) }
+        for event in batch.events {
+          switch event.content {
+          case .push(let record) where record.outcome == .pending:
+            if pending.count < Self.pendingLimit { pending.insert(record.seq) } else { missed(1) }
+          case .push(let record): await body(record)
+          case .updated(let record):
+            if record.outcome != .pending, pending.remove(record.seq) != nil { await body(record) }
+          case .gap(let count): missed(count)
+          case .server: break
+          }
+        }
+        position = batch.events.last?.id ?? batch.position
+      }
+    }
+  }
+
+  /// The maximum number of pending pushes whose end `forEachEndedPush` waits for.
+  private static let pendingLimit = 65_536
+
+  /// Ends `signals` once the events of the pushes that the inbox has now were recorded, for which it waits up to a second.
+  package func finish() async {
+    for _ in 0..<100 where !log.hasRecordedAllPushes { try? await Task.sleep(for: .milliseconds(10)) }
+    signal.yield()
+    signal.finish()
+  }
+
   private static func gap(_ missed: Int?, id: Int) -> SerializedEvent {
     event(id, "gap") { writer in
       writer.member("missed", missed)

@@ -132,11 +132,13 @@ extension Record {
     sentResponse.latencyNanoseconds.map { arrivedAt &+ $0 } ?? wireDetails?.endedAt ?? arrivedAt
   }
 
-  /// The seconds in the response's `Retry-After` header; nil without the header or if it is a date.
+  /// The seconds that the response's `Retry-After` header asks the provider to wait; nil without the header.
   var retryAfter: Int64? {
     for injection in wireDetails?.injections ?? [] {
       guard case .respond(let response) = injection.action else { continue }
-      return response.headers.first { $0.name == "retry-after" }.flatMap { Int64($0.value) }
+      if let retryAfter = response.retryAfter { return retryAfter.delay }
+      guard let text = response.headers.first(where: { $0.name == "retry-after" })?.value else { return nil }
+      return Int64(text) ?? HTTPDate.milliseconds(text).map { max(0, ($0 - receivedAt) / 1000) }
     }
     return nil
   }

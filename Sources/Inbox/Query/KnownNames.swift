@@ -36,7 +36,7 @@ package struct KnownNames: Sendable {
     let sorted = known.sorted()
     // Limit the length: a longer word is not a typo, and the comparison takes time.
     let guess = Spelling.suggestion(for: value.text, among: sorted)
-    let list = sorted.count > Self.listed ? "" : "The known names are \(sorted.joined(separator: ", ")). "
+    let list = sorted.isEmpty ? "" : "The known names are \(sorted.listed(Self.listed)). "
     return FilterError(
       name: term.name, message: "unknown \(field.rawValue) \(ReportText.quoted(value.text))",
       hint: "\(guess)\(list)A pattern with * is not checked.")

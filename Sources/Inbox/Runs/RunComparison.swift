@@ -219,13 +219,14 @@ extension RunComparison {
     for (title, change, isNamed) in parts {
       func list(_ names: [String]) -> String {
         let shown =
-          isNamed && !names.isEmpty ? ": " + names.prefix(10).map { RunReport.escaped($0) }.joined(separator: ", ") : ""
+          isNamed && !names.isEmpty ? ": " + names.map { RunReport.escaped($0) }.listed(10) : ""
         return "\(names.count)\(shown)"
       }
       lines.append(
         "- \(title): new \(list(change.new)); fixed \(list(change.fixed)); unchanged \(change.unchanged.count)")
     }
     lines += reasons.prefix(20).map { "- \(RunReport.escaped($0.name)): \($0.old) → \($0.now)" }
+    if reasons.count > 20 { lines.append("- and \(reasons.count - 20) more") }
     lines.append("- pushes: \(old.pushes) → \(now.pushes)")
     for (name, delay) in now.delays.sorted(by: { $0.key < $1.key }) where old.delays[name] != delay {
       lines.append(

@@ -14,7 +14,7 @@ package struct RecordMembers: Sendable {
   private var members: [Member] = []
 
   /// Creates a selection without members.
-  init() {}
+  package init() {}
 
   /// The names of all members that can be requested. Members of payloads and elements of lists cannot; they are
   /// shown as a whole.
@@ -48,7 +48,7 @@ package struct RecordMembers: Sendable {
   /// Adds names separated by commas.
   ///
   /// - Throws: `FilterError` for an unknown name.
-  mutating func add(_ text: String) throws(FilterError) {
+  package mutating func add(_ text: String) throws(FilterError) {
     for name in text.split(separator: ",", omittingEmptySubsequences: false).map(String.init) {
       guard Self.names.contains(name) else {
         let guess =

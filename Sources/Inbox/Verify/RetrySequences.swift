@@ -185,8 +185,7 @@ struct RetryPolicyEvaluator {
     let worst = sequences.first { !Self.grows($0.delays) }
     let shown = worst ?? retried.max { $0.attempts.count < $1.attempts.count }
     let delays = shown.map { sequence in
-      sequence.delays.prefix(8).map(DurationFormat.text).joined(separator: ", ")
-        + (sequence.delays.count > 8 ? ", …" : "")
+      sequence.delays.map(DurationFormat.text).listed(8)
     }
     return criterion(
       "growing", "each delay a tenth longer than the one before", delays, worst == nil,

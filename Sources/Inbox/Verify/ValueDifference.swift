@@ -139,9 +139,7 @@ enum ReportText {
 
   /// Returns a list such as `seq 4711` or `seq 3, 4 and 5 more`.
   static func seqs(_ seqs: [PushName], of count: Int? = nil) -> String {
-    let shown = seqs.prefix(5)
-    let rest = (count ?? seqs.count) - shown.count
-    return "seq " + shown.map(\.description).joined(separator: ", ") + (rest > 0 ? " and \(rest) more" : "")
+    "seq " + seqs.map(\.description).listed(5, of: count)
   }
 
   static func json(_ value: JSONValue) -> String {

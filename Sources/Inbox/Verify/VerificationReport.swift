@@ -253,9 +253,10 @@ extension VerificationReport.Others {
 extension VerificationReport.Findings {
   /// The result as text.
   var text: String {
-    let lines = findings.prefix(5).map { finding in
+    var lines = findings.prefix(5).map { finding in
       "    \(finding.kind.rawValue)  seq \(finding.name)  \(ReportText.line(finding.explanation))"
     }
+    if findings.count > lines.count { lines.append("    and \(findings.count - lines.count) more") }
     return ([criterion.text] + lines).joined(separator: "\n")
   }
 }

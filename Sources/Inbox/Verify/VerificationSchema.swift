@@ -206,7 +206,7 @@ extension SchemaParser {
           element, "no expectation is called \"\(name.shortened)\"",
           hint: names.isEmpty
             ? "there is none"
-            : Self.guess(name, among: names) ?? "those that are: \(names.prefix(20).joined(separator: ", ").shortened)")
+            : Self.guess(name, among: names) ?? "those that are: \(names.map(\.shortened).listed(20))")
         continue
       }
       if order.contains(index) {

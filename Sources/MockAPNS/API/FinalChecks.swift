@@ -123,9 +123,7 @@ extension FinalChecks.Result {
 extension FinalChecks.Rejections {
   /// The reason, the pushes and the advice in one line.
   package var text: String {
-    let rest = count - min(5, seqs.count)
-    let pushes = seqs.prefix(5).map(String.init).joined(separator: ", ") + (rest > 0 ? " and \(rest) more" : "")
-    return "rejected with \(status) \(reason), push \(pushes): \(advice)"
+    "rejected with \(status) \(reason), push \(seqs.map(String.init).listed(5, of: count)): \(advice)"
   }
 }
 

@@ -51,6 +51,15 @@ package struct CertificateFolder: Sendable {
   package var clientKeyPath: String { path + "/client-key.pem" }
   /// The path of the provider certificate and key as PKCS #12, with the password `password`.
   package var clientP12Path: String { path + "/client.p12" }
+  /// When the certificates in the files expire that the server and the clients of this folder use, by their names: `ca`,
+  /// `server`, `client`. In milliseconds since 1970.
+  package var expiries: [String: Int64] {
+    ["ca": caPath, "server": serverPath, "client": clientPath].compactMapValues { path in
+      let pem = try? WholeFile(path: path).bytes(limit: 1 << 20)
+      return pem.flatMap { try? X509Certificate.chain(pem: String(decoding: $0, as: UTF8.self)).first?.notAfter }
+    }
+  }
+
   /// The path of the list of trusted provider keys, which users edit.
   package var providerKeysPath: String { path + "/provider.yaml" }
 

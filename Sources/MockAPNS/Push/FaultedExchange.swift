@@ -140,7 +140,7 @@ extension FaultedExchange {
     /// - Parameter serverTime: The time by the server's clock, in milliseconds since 1970.
     init(_ injected: Action.Response, serverTime: ServerTime) {
       status = injected.status
-      headers = injected.headers
+      headers = injected.headers(serverTime: serverTime)
       reason = injected.knownReason
       unusualReason = reason == nil ? injected.reason : nil
       body = injected.body(serverTime: serverTime)

@@ -59,6 +59,8 @@ extension SchemaParser {
       hint = "did you mean \(rounded)?"
     } else if scalar.text.first == "0", scalar.text != "0", let octal = Int(scalar.text, radix: 8) {
       hint = "YAML 1.1 parsers read the leading 0 as octal, \(octal)"
+    } else if WrittenNumber.percent(scalar.text) != nil {
+      hint = "remove the percent sign"
     }
     fail(node, scalar, "\(text) is not \(limits)", hint: hint)
     return nil
@@ -75,7 +77,8 @@ extension SchemaParser {
     if range.maximum < 1e9 || value.map({ $0 > range.maximum }) ?? false {
       limits += range.isMinimumExcluded ? ", at most \(text(range.maximum))" : " to \(text(range.maximum))"
     }
-    fail(node, scalar, "\(scalar.text.shortened) is not \(limits)")
+    let hint = WrittenNumber.percent(scalar.text) == nil ? nil : "remove the percent sign"
+    fail(node, scalar, "\(scalar.text.shortened) is not \(limits)", hint: hint)
     return nil
   }
 
@@ -85,9 +88,8 @@ extension SchemaParser {
     let value = WrittenNumber.value(scalar.text)
     if let value, (0...1).contains(value), !scalar.isString { return value }
     var hint: String?
-    let percent = scalar.text.hasSuffix("%") ? WrittenNumber.value(String(scalar.text.dropLast())) : value
-    if let percent, percent > 1 || scalar.text.hasSuffix("%"), (0...100).contains(percent) {
-      hint = "did you mean \(percent / 100)?"
+    if let share = WrittenNumber.share(scalar.text) {
+      hint = "did you mean \(share)?"
     } else if scalar.isString, value != nil {
       hint = "remove the quotation marks"
     }
@@ -204,5 +206,20 @@ package enum WrittenNumber {
     else { return nil }
     var text = text
     return text.withUTF8 { JSONText.problem(in: UnsafeRawBufferPointer($0)) } == nil ? value : nil
+  }
+
+  /// Returns the number before a percent sign; nil for a text without one.
+  package static func percent(_ text: String) -> Double? {
+    text.hasSuffix("%") ? value(String(text.dropLast())) : nil
+  }
+
+  /// Returns the number from 0 to 1 that a percentage means, as text: `0.3, without the percent sign` for `30%`, `0.3` for
+  /// `30`. Nil if the text is no percentage.
+  package static func share(_ text: String) -> String? {
+    let percent = percent(text)
+    guard let number = percent ?? value(text), (0...100).contains(number), percent != nil || number > 1 else {
+      return nil
+    }
+    return "\(number / 100)" + (percent == nil ? "" : ", without the percent sign")
   }
 }

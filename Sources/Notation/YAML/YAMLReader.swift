@@ -165,7 +165,7 @@ extension YAMLError {
         at: TextPosition(mark), "the file contains a second document", hint: "move it to a file of its own")
     case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _),
       .composer(_, let problem, let mark, _):
-      self.init(at: TextPosition(mark), "invalid YAML: \(problem)")
+      self.init(TextPosition(mark), problem, in: text)
     case .duplicatedKeysInMapping(let keys, let context):
       let keys = keys.map { String($0.prefix(80)) }.joined(separator: ", ")
       self.init(at: TextPosition(context.mark), "duplicate keys: \(keys)", hint: "keep one of them")
@@ -173,6 +173,34 @@ extension YAMLError {
       let index = offset.flatMap { text.index(text.startIndex, offsetBy: $0, limitedBy: text.endIndex) }
       self.init(at: index.map { TextPosition(of: $0, in: text) }, "invalid YAML: \(problem)")
     default: self.init(at: nil, "invalid YAML")
+    }
+  }
+
+  /// Creates an error of the parser, in words that name what to change if that can be told from the text.
+  private init(_ position: TextPosition, _ problem: String, in text: String) {
+    let lines = text.split(separator: "\n", maxSplits: position.line, omittingEmptySubsequences: false)
+    let line = lines.dropFirst(position.line - 1).first?.unicodeScalars ?? "".unicodeScalars[...]
+    let character = line.dropFirst(position.column - 1).first
+    let isTab = character == "\t" || problem.contains("tab character")
+    // The parser may have noticed a tab in the indentation only behind it.
+    if isTab || problem.contains("cannot start any token"),
+      let tab = line.prefix(while: { $0 == " " || $0 == "\t" }).firstIndex(of: "\t")
+    {
+      let column = line.distance(from: line.startIndex, to: tab) + 1
+      self.init(
+        at: TextPosition(line: position.line, column: column), "invalid YAML: a tab in the indentation",
+        hint: "indent with spaces")
+    } else if isTab {
+      self.init(at: position, "invalid YAML: a tab", hint: "use spaces")
+    } else if let character, problem.contains("cannot start any token") {
+      self.init(
+        at: position, "invalid YAML: a value cannot begin with \(character)", hint: "put it in quotation marks")
+    } else if problem.contains("mapping values are not allowed") {
+      self.init(
+        at: position, "invalid YAML: a colon that does not follow a key",
+        hint: "check the indentation, or put a text with a colon in quotation marks")
+    } else {
+      self.init(at: position, "invalid YAML: \(problem)")
     }
   }
 }

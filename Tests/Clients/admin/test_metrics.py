@@ -1,16 +1,28 @@
 """Numbers: `/api/v1/stats` about the pushes in the inbox, `/metrics` about everything since the start."""
 
 import contextlib
+import itertools
+import json
+import os
+import re
 import shutil
 import socket
 import subprocess
+import time
 
 import pytest
+from cryptography import x509
+from grafana_foundation_sdk.cog import plugins
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models.dashboard import Dashboard
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
 from prometheus_client.parser import text_string_to_metric_families as prometheus
 
+from support import ROOT
+from support.server import wait_until
 from support.wire import Closed, connect, push_headers
 
+PROMETHEUS = ROOT / "Distribution" / "prometheus"
 OPEN_METRICS = {"accept": "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"}
 
 
@@ -59,7 +71,7 @@ def test_prometheus_reads_the_metrics(start, device):
     response = server.request("GET", "/metrics")
     assert response.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     families = metrics(server)
-    assert all(name.startswith("apns_mock_") for name in families)
+    assert all(name.startswith(("apns_mock_", "process_")) for name in families)
     for family in families.values():
         assert family.documentation.endswith("."), family.name
         assert family.type in ("counter", "gauge", "histogram"), family.name
@@ -75,13 +87,145 @@ def test_open_metrics_on_request(start, device):
     assert metrics(server, OPEN_METRICS, open_metrics).keys() == metrics(server).keys()
 
 
-@pytest.mark.skipif(not shutil.which("promtool"), reason="promtool is not installed")
-def test_promtool_accepts_the_metrics(start, device):
-    server = start()
+@pytest.fixture(scope="module")
+def promtool():
+    """Returns the path of promtool. On Debian it is unpacked from the package prometheus, whose service is not installed."""
+    found = shutil.which("promtool") or ROOT / ".build" / "promtool" / "usr" / "bin" / "promtool"
+    if not os.path.exists(found):
+        folder = ROOT / ".build" / "promtool"
+        folder.mkdir(parents=True, exist_ok=True)
+        if not shutil.which("apt-get") or subprocess.run(
+                ["sh", "-c", "apt-get -qq download prometheus && dpkg-deb --extract prometheus_*.deb . && rm -f prometheus_*.deb"],
+                cwd=folder, capture_output=True, timeout=300).returncode != 0:
+            pytest.skip("promtool is not installed, and the package prometheus cannot be downloaded")
+    return found
+
+
+def test_promtool_accepts_the_metrics(promtool, start, device):
+    server = start("--webhook", "http://127.0.0.1:9/")
     busy(server, device)
-    done = subprocess.run(["promtool", "check", "metrics"], input=server.request("GET", "/metrics").body,
+    done = subprocess.run([promtool, "check", "metrics"], input=server.request("GET", "/metrics").body,
                           capture_output=True, timeout=30)
     assert done.returncode == 0 and not done.stdout + done.stderr, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["check", "rules", "alerts.yaml"], ["test", "rules", "alerts.test.yaml"]], ids=" ".join)
+def test_promtool_accepts_the_alerts(promtool, arguments):
+    done = subprocess.run([promtool, *arguments], cwd=PROMETHEUS, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture
+def every_metric(start, device, tmp_path):
+    """Returns the families and labels of a server that has all of them."""
+    server = start("--store", f"sqlite:{tmp_path}/inbox.db", "--webhook", "http://127.0.0.1:9/")
+    busy(server, device)
+    server.pushes()
+    found = {}
+    for family in metrics(server).values():
+        for sample in family.samples:
+            name = family.name if family.type == "histogram" else sample.name
+            found.setdefault((name, family.type), set()).update(sample.labels)
+    return found
+
+
+def test_the_documentation_lists_every_metric(every_metric):
+    page = (ROOT / "Sources" / "MockAPNS" / "Documentation.docc" / "Operations.md").read_text()
+    rows = re.findall(r"^\| `((?:apns_mock|process)_\w+)` \| (\w+) \| (.*?) \|", page, re.MULTILINE)
+    documented = {(name, kind): set(re.findall(r"`(\w+)`", labels)) for name, kind, labels in rows}
+    assert documented == every_metric
+    assert len(rows) == len(documented)
+
+
+def test_alerts_and_dashboard_use_metrics_that_exist(every_metric):
+    names = {name for name, _ in every_metric} | {"apns_mock_push_latency_seconds_bucket"}
+    for file in ("alerts.yaml", "dashboard.json"):
+        used = set(re.findall(r"\b(?:apns_mock|process)_\w+\b", (PROMETHEUS / file).read_text()))
+        assert used <= names and len(used) > 10, (file, used - names)
+
+
+def test_the_dashboard_has_grafanas_schema(promtool):
+    """The classes of Grafana's SDK are generated from its schema: what they do not know is dropped, and a wrong type fails."""
+    source = json.loads((PROMETHEUS / "dashboard.json").read_text())
+    plugins.register_default_plugins()
+    dashboard = json.loads(json.dumps(Dashboard.from_json(source), cls=JSONEncoder))
+
+    def lost(before, after, path=""):
+        if isinstance(before, dict):
+            for name in before:
+                yield from lost(before[name], after[name], f"{path}.{name}") if name in after else [f"{path}.{name}"]
+        elif isinstance(before, list):
+            for index, (one, other) in enumerate(zip(before, after, strict=True)):
+                yield from lost(one, other, f"{path}[{index}]")
+        elif before != after:
+            yield path
+
+    assert list(lost(source, dashboard)) == []
+    panels = source["panels"]
+    assert len({panel["id"] for panel in panels}) == len({panel["title"] for panel in panels}) == len(panels)
+    for one, other in itertools.combinations([panel["gridPos"] for panel in panels], 2):
+        apart = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
+        assert apart or one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"], "panels overlap"
+    for panel in panels:
+        for target in panel["targets"]:
+            expression = target["expr"].replace("$__rate_interval", "5m")
+            group = {"groups": [{"name": "x", "rules": [{"record": "x", "expr": expression}]}]}
+            done = subprocess.run([promtool, "check", "rules", "/dev/stdin"], input=json.dumps(group), capture_output=True,
+                                  text=True, timeout=30)
+            assert done.returncode == 0, (panel["title"], done.stdout + done.stderr)
+
+
+def test_the_process_is_measured(start, device):
+    server = start()
+
+    def resident():
+        return value(server, "process_resident_memory_bytes")
+
+    # After its start, the server gives back pages that it needed only then.
+    wait_until(lambda: resident() == pytest.approx(server.resident_bytes(), rel=0.3), "it is what the system shows")
+    assert value(server, "process_virtual_memory_bytes") > resident()
+    before = value(server, "process_open_fds")
+    with contextlib.ExitStack() as stack:
+        for _ in range(10):
+            stack.enter_context(connect(server))
+        assert value(server, "process_open_fds") == before + 10
+    assert value(server, "process_open_fds") < value(server, "process_max_fds")
+    cpu = value(server, "process_cpu_seconds_total")
+    push(server, device, 50)
+    assert 0 < cpu < value(server, "process_cpu_seconds_total") < 60
+    assert abs(value(server, "process_start_time_seconds") - time.time()) < 60
+
+
+def test_findings_are_counted(start, device):
+    server = start()
+    assert value(server, "apns_mock_findings", finding="retried-permanent") == 0
+    push(server, device, 3, apns_push_type="nonsense")
+    assert value(server, "apns_mock_findings", finding="retried-permanent") == 2
+    names = {sample.labels["finding"] for sample in metrics(server)["apns_mock_findings"].samples}
+    assert names >= {"hot-retry", "abandoned", "duplicate"}
+    server.api("DELETE", "/pushes", all="true")
+    assert value(server, "apns_mock_findings", finding="retried-permanent") == 0
+
+
+def test_findings_of_a_large_inbox_are_those_of_the_request_before(start, device):
+    server = start()
+    for _ in range(13):
+        with connect(server) as wire:
+            headers = push_headers(server, device, apns_push_type="nonsense")
+            for stream in [wire.open(headers, b"{}") for _ in range(400)]:
+                wire.response(stream)
+    items = {item["finding"]: item["count"] for item in server.api("GET", "/findings")["items"]}
+    assert items["retried-permanent"] > 0
+    wait_until(lambda: value(server, "apns_mock_findings", finding="retried-permanent") == items["retried-permanent"],
+               "they are counted")
+
+
+def test_the_expiry_of_certificates_is_shown(start, certs):
+    server = start()
+    for name in ("ca", "server", "client"):
+        chain = x509.load_pem_x509_certificates((certs / f"{name}.pem").read_bytes())
+        assert value(server, "apns_mock_certificate_expiry_seconds", certificate=name) == (
+            chain[0].not_valid_after_utc.timestamp())
 
 
 def test_events_are_counted(start, device):
@@ -112,7 +256,7 @@ def test_counters_never_decrease(start, device):
         return {
             (sample.name, *sorted(sample.labels.items())): sample.value
             for family in metrics(server).values() if family.type != "gauge" for sample in family.samples
-            if not sample.name.startswith("apns_mock_store_")}  # a store always has something to do
+            if not sample.name.startswith(("apns_mock_store_", "process_"))}  # these always have something to do
 
     busy(server, device)
     server.pushes()  # waits until a store has evicted what exceeds the limit

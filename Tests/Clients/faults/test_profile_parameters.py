@@ -10,7 +10,8 @@ from support.naive import Naive
 from support.wire import connect, push_headers
 
 PARAMETERS = {
-    "healthy": [], "flaky-503": ["rate", "streak"], "rate-limited-429": ["limit", "per", "burst"],
+    "healthy": [], "flaky-503": ["rate", "streak"], "retry-after": ["rate", "wait"],
+    "rate-limited-429": ["limit", "per", "burst"],
     "unregistered-410": ["rate", "gone_for"], "expired-jwt-403": ["max_age"], "token-update-storm": [],
     "bad-token-400": ["rate"], "wrong-environment-key": ["spelling"], "brownout": ["p50", "ramp"],
     "goaway-storm": ["streams", "grace"], "connection-reset": ["rate"], "shutdown-rolling": ["every", "drain"],

@@ -27,8 +27,8 @@ def lints(binary, path):
     return subprocess.run([binary, "profile", "lint", path], capture_output=True).returncode == 0
 
 
-def test_there_are_twenty_two_profiles():
-    assert len(PROFILES) == 22
+def test_there_are_twenty_three_profiles():
+    assert len(PROFILES) == 23
 
 
 @pytest.mark.parametrize("path", PROFILES, ids=lambda path: path.stem)

@@ -3,7 +3,9 @@ find shows the bug, and a careful provider does not. Profiles for connections: t
 """
 
 import datetime
+import email.utils
 import json
+import time
 
 import pytest
 
@@ -12,6 +14,7 @@ from support.campaigns import (  # noqa: F401 (a fixture)
 )
 from support.careful import CarefulProvider
 from support.naive import Forgetful, Hasty, Listed, Literal, Minter, Naive, Purger, Spender
+from support.wire import connect, push_headers
 
 
 def moment(text):
@@ -29,6 +32,34 @@ def test_healthy(under):
         assert served(server) == {(200, None): 20}
         assert shown(server) == once(pushes)
         again(server)
+
+
+def test_retry_after(under):
+    """retry-after: one provider ignores the header and sends again at once; one waits as each response asks."""
+    server = under("retry-after?rate=1&wait=1s")
+    begin = time.time()
+    with connect(server) as wire:
+        headers = push_headers(server, device(1))
+        first, second, third = (wire.push(headers, b'{"aps":{"alert":"hasty"}}') for _ in range(3))
+    assert [first.status, second.status, third.status] == [503, 503, 200]
+    assert first.header("retry-after") == "1"
+    date = email.utils.parsedate_to_datetime(second.header("retry-after")).timestamp()
+    assert begin + 1 <= date <= time.time() + 2
+    items = {item["finding"]: item for item in server.api("GET", "/findings")["items"]}
+    assert items["hot-retry"]["count"] == 2
+    assert all("retry-after requires 1s" in record["explanation"] for record in items["hot-retry"]["records"])
+    again(server)
+
+    with connect(server) as wire:
+        headers = push_headers(server, device(2))
+        for _ in range(3):
+            response = wire.push(headers, b'{"aps":{"alert":"patient"}}')
+            text = response.header("retry-after")
+            if text:
+                until = time.time() + int(text) if text.isdigit() else email.utils.parsedate_to_datetime(text).timestamp()
+                time.sleep(max(0, until - time.time()) + 0.02)
+    assert response.status == 200
+    assert "hot-retry" not in json.dumps(server.api("GET", "/findings"))
 
 
 def test_flaky_503(under):

@@ -2,7 +2,7 @@
 ///
 /// Counters, histograms and most gauges are added. `apns_mock_ready` and `apns_mock_store_working` are the minimum, so they
 /// are 1 only if all servers and stores are; `apns_mock_faults_halted`, `apns_mock_store_lag_seconds` and metrics that end in
-/// `_info` are the maximum; the start time is the earliest.
+/// `_info` are the maximum; the start time and the expiry of certificates are the earliest.
 struct MetricsMerge {
   /// An error in the text of a server.
   struct Problem: Error, Equatable {
@@ -59,7 +59,9 @@ struct MetricsMerge {
     }
     families[family].values[name] =
       switch metric {
-      case "apns_mock_ready", "apns_mock_store_working", "apns_mock_process_start_time_seconds": min(former, value)
+      case "apns_mock_ready", "apns_mock_store_working", "process_start_time_seconds",
+        "apns_mock_certificate_expiry_seconds":
+        min(former, value)
       case "apns_mock_faults_halted", "apns_mock_store_lag_seconds": max(former, value)
       default: metric.hasSuffix("_info") ? max(former, value) : former + value
       }

@@ -19,7 +19,8 @@ struct ProfileCommand: ParsableCommand {
           ProfileList.self, ProfileShow.self, ProfileUse.self, ProfileOff.self, ProfileSet.self, ProfileReload.self,
         ]),
       CommandGroup(
-        name: "Profile file", subcommands: [ProfileLint.self, ProfileSimulate.self, ProfileSchemaShow.self]),
+        name: "Profile file",
+        subcommands: [ProfileNew.self, ProfileLint.self, ProfileSimulate.self, ProfileSchemaShow.self]),
     ])
 }
 

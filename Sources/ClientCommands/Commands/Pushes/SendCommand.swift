@@ -54,7 +54,14 @@ struct SendCommand: AsyncParsableCommand {
     completion: .file())
   var payload: String?
 
+  @OptionGroup var signing: SigningFlags
   @OptionGroup var providerCertificate: ProviderCertificateFlags
+
+  @Option(
+    name: .long,
+    help: .value("file", "The CA to trust, a PEM file. [APNS_MOCK_CA] (default: ca.pem of the certificate folder)"),
+    completion: .file())
+  var ca: String?
 
   @Option(
     name: .long,
@@ -62,6 +69,13 @@ struct SendCommand: AsyncParsableCommand {
   var apns: String?
 
   @OptionGroup var flags: ProviderFlags
+
+  func validate() throws {
+    guard providerCertificate.cert == nil || signing.key == nil else {
+      throw ValidationError(
+        "--key signs provider tokens, which a certificate replaces: the key of --cert is --cert-key FILE")
+    }
+  }
 
   func run() async throws {
     let environment = Environment.variables
@@ -71,8 +85,10 @@ struct SendCommand: AsyncParsableCommand {
     let certificate = try providerCertificate.files()
     var headers = try pushHeaders(certificate)
     if certificate == nil {
-      let jwt = ProviderTokenRequest(keyID: files.keyID, teamID: files.teamID, issuedAt: target.serverTime / 1000)
-      headers.insert(("authorization", "bearer " + (try jwt.signed(withKeyAt: files.key))), at: 0)
+      let jwt = ProviderTokenRequest(
+        keyID: try signing.chosenKeyID(files), teamID: signing.teamID ?? files.teamID,
+        issuedAt: target.serverTime / 1000)
+      headers.insert(("authorization", "bearer " + (try jwt.signed(withKeyAt: signing.key ?? files.key))), at: 0)
     }
     let push = PushClient.Push(deviceToken: token, headers: headers, payload: try body())
     let outcome = try await outcome(of: push, at: target.endpoint, files, certificate)
@@ -101,7 +117,13 @@ struct SendCommand: AsyncParsableCommand {
       return Array(text.utf8)
     }
     // Text that begins with a brace is JSON, not a path.
-    return payload.trimmed.hasPrefix("{") ? Array(payload.utf8) : try Files.contents(of: payload)
+    let body = payload.trimmed.hasPrefix("{") ? Array(payload.utf8) : try Files.contents(of: payload)
+    let problem = body.withUnsafeBytes { JSONText.problem(in: $0) }?.description
+    let isObject = body.first { !" \t\r\n".utf8.contains($0) } == UInt8(ascii: "{")
+    if let problem = problem ?? (isObject ? nil : "it is not an object") {
+      StandardStream.error.line("warning: the payload is not a JSON object, which APNs requires: \(problem)")
+    }
+    return body
   }
 
   private func outcome(
@@ -109,7 +131,7 @@ struct SendCommand: AsyncParsableCommand {
   ) async throws -> PushClient.Outcome {
     let name = endpoint.isAddress ? "localhost" : endpoint.host
     let client = PushClient(
-      endpoint: endpoint, serverName: name, authorities: files.authorities,
+      endpoint: endpoint, serverName: name, authorities: ca.map { [$0] } ?? files.authorities,
       certificate: certificate.map { ($0.chain, $0.key) }
     )
     do {
@@ -117,7 +139,8 @@ struct SendCommand: AsyncParsableCommand {
       return outcome
     } catch let error as TLSError {
       throw CommandFailure(
-        .usage, "\(error); to create certificates: apns-mock certs; to use another folder: --certs DIR")
+        .usage,
+        "\(error); to create certificates: apns-mock certs; to use another folder: --certs DIR; another CA: --ca FILE")
     } catch let error as PushClientError where error.wasConnected {
       let flag = certificate.map { " --cert \($0.chain.shellQuoted)" } ?? ""
       throw CommandFailure(.failed, "\(error); to find the cause: apns-mock doctor --apns \(endpoint)\(flag)")

@@ -46,7 +46,7 @@ struct TokenProvider: ParsableCommand {
       return time
     }
     let token = ProviderTokenRequest(
-      keyID: try chosenKeyID(files), teamID: signing.teamID ?? files.teamID, issuedAt: (issued ?? now) / 1000)
+      keyID: try signing.chosenKeyID(files), teamID: signing.teamID ?? files.teamID, issuedAt: (issued ?? now) / 1000)
     let text = try token.signed(withKeyAt: signing.key ?? files.key)
     output.print(text: text) { writer in
       writer.member("token", text)
@@ -54,15 +54,6 @@ struct TokenProvider: ParsableCommand {
       writer.member("team_id", token.teamID)
       writer.member("issued_at", TimestampFormat.text(token.issuedAt * 1000))
     }
-  }
-
-  private func chosenKeyID(_ files: ServerFiles) throws -> String {
-    if let keyID = signing.keyID { return keyID }
-    guard let key = signing.key else { return files.keyID }
-    guard let keyID = AppleKeyFile.keyID(in: key) else {
-      throw CommandFailure(.usage, "--key: the file name \(key) does not contain the key id: specify it with --key-id")
-    }
-    return keyID
   }
 }
 

@@ -31,36 +31,14 @@ struct AdminClient: Sendable {
   func request(
     _ method: HTTPMethod, _ path: String, body: [UInt8]? = nil, type: String = "application/json"
   ) async throws -> Response {
-    let group = MultiThreadedEventLoopGroup.singleton
-    let promise = group.any().makePromise(of: Response.self)
     do {
-      let channel = try await ClientBootstrap(group: group)
-        .connectTimeout(TimeAmount(timeout))
-        .channelInitializer { channel in
-          channel.eventLoop.makeCompletedFuture {
-            try channel.pipeline.syncOperations.addHTTPClientHandlers()
-            try channel.pipeline.syncOperations.addHandler(ResponseCollector(promise: promise))
-          }
-        }
-        .connect(host: endpoint.host, port: endpoint.port).get()
-      let limit = channel.eventLoop.scheduleTask(in: TimeAmount(timeout)) { promise.fail(late(path)) }
-      defer {
-        limit.cancel()
-        channel.close(promise: nil)
-      }
-      var head = head(method, path)
-      if let body {
-        head.headers.add(name: "content-type", value: type)
-        head.headers.add(name: "content-length", value: String(body.count))
-      }
-      channel.write(HTTPClientRequestPart.head(head), promise: nil)
-      if let body { channel.write(HTTPClientRequestPart.body(.byteBuffer(ByteBuffer(bytes: body))), promise: nil) }
-      channel.writeAndFlush(HTTPClientRequestPart.end(nil), promise: nil)
-      return try await promise.futureResult.get()
-    } catch let failure as CommandFailure {
-      throw failure
+      let response = try await HTTP1Request(
+        head(method, path), body: body, type: type, to: endpoint, timeout: TimeAmount(timeout)
+      ).send()
+      return Response(status: response.status, body: response.body)
+    } catch HTTP1Request.Failure.timedOut {
+      throw late(path)
     } catch {
-      promise.fail(error)
       throw unreachable(ConnectFailure(error).text)
     }
   }
@@ -89,39 +67,6 @@ struct AdminClient: Sendable {
       .unreachable,
       "no apns-mock responds on \(endpoint)\(origin): \(reason); start one with apns-mock serve, "
         + "or specify it with --port-file PATH or --admin HOST:PORT")
-  }
-}
-
-/// The reason why there is no complete response.
-private struct NoResponse: Error, CustomStringConvertible {
-  let description: String
-}
-
-/// Collects the parts of one response.
-private final class ResponseCollector: ChannelInboundHandler {
-  typealias InboundIn = HTTPClientResponsePart
-
-  private let promise: EventLoopPromise<AdminClient.Response>
-  private var status = 0
-  private var body: [UInt8] = []
-
-  init(promise: EventLoopPromise<AdminClient.Response>) { self.promise = promise }
-
-  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    switch unwrapInboundIn(data) {
-    case .head(let head): status = Int(head.status.code)
-    case .body(let part): body.append(contentsOf: part.readableBytesView)
-    case .end: promise.succeed(AdminClient.Response(status: status, body: body))
-    }
-  }
-
-  func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    promise.fail(error is HTTPParserError ? NoResponse(description: "the response is not HTTP") : error)
-    context.close(promise: nil)
-  }
-
-  func channelInactive(context: ChannelHandlerContext) {
-    promise.fail(NoResponse(description: "the connection was closed before the response was complete"))
   }
 }
 

@@ -65,6 +65,8 @@ struct TrustedKeysPage: Decodable {
 
 /// An error response of the admin API (RFC 9457), with the members that commands show.
 struct Problem: Decodable {
+  /// `apns-mock:` and the kind of the problem.
+  var type: String?
   var title: String?
   var detail: String?
   var hint: String?
@@ -120,7 +122,7 @@ extension AdminClient.Response {
   /// Whether the server has cut a wait or a verification short because it stops.
   var isOfStoppingServer: Bool {
     let problem = try? JSONDecoder().decode(Problem.self, from: Data(body))
-    return status == 503 && problem?.detail?.hasPrefix("the server stops") ?? false
+    return problem?.type == "apns-mock:stopping"
   }
 
   /// Decodes the body of a successful response.

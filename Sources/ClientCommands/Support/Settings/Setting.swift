@@ -36,6 +36,10 @@ package enum Setting: String, CaseIterable, Sendable {
   case logLevel = "log_level"
   case magicTokens = "magic_tokens"
   case exportOnExit = "export_on_exit"
+  case webhook
+  case webhookFilter = "webhook_filter"
+  case webhookPayload = "webhook_payload"
+  case webhookAnywhere = "webhook_anywhere"
 
   /// The key in the config file.
   package var key: String { rawValue }
@@ -70,9 +74,19 @@ package enum Setting: String, CaseIterable, Sendable {
 extension Value {
   package static func endpoint(_ text: String) throws(InvalidSettingValue) -> Endpoint {
     guard let endpoint = Endpoint(text) else {
-      throw InvalidSettingValue(value: text, allowed: "HOST:PORT such as 127.0.0.1:2197, [::1]:2197 or localhost:0")
+      throw InvalidSettingValue(
+        value: text, allowed: portProblem(text) ?? "HOST:PORT such as 127.0.0.1:2197, [::1]:2197 or localhost:0")
     }
     return endpoint
+  }
+
+  /// Returns what is wrong with the port of `HOST:PORT` if it is a number out of range; nil for any other mistake.
+  private static func portProblem(_ text: some StringProtocol) -> String? {
+    guard let colon = text.lastIndex(of: ":"), text[..<colon].last != ":" else { return nil }
+    let port = text[text.index(after: colon)...]
+    guard !port.isEmpty, port.utf8.allSatisfy({ (0x30...0x39).contains($0) || $0 == 0x2D }) else { return nil }
+    return Int(port).map { (0...65535).contains($0) } == true
+      ? nil : "a port from 0 to 65535 after the colon (0 selects a free one)"
   }
 
   /// Parses `HOST:PORT[=ENVIRONMENT][+proxy-protocol]`.
@@ -92,7 +106,7 @@ extension Value {
         parts.count == 2
         ? "HOST:PORT=sandbox or HOST:PORT=production\(order)"
         : "HOST:PORT such as 127.0.0.1:2197, [::1]:2197, localhost:0 or 127.0.0.1:2198=production\(order)"
-      throw InvalidSettingValue(value: text, allowed: forms)
+      throw InvalidSettingValue(value: text, allowed: portProblem(parts[0]) ?? forms)
     }
     return ListenerAddress(endpoint, environment: environment, hasProxyProtocol: hasProxyProtocol)
   }

@@ -33,6 +33,7 @@ struct ServeFlags<Command: ServerCommand>: ParsableArguments {
   @OptionGroup(title: "Upstream") var upstream: UpstreamFlags<Command>
   @OptionGroup(title: "Devices") var devices: DeviceFlags<Command>
   @OptionGroup(title: "Certificates and access") var access: AccessFlags<Command>
+  @OptionGroup(title: "Webhook") var webhook: WebhookFlags<Command>
   @OptionGroup(title: "Process") var process: ProcessFlags<Command>
 
   // Not a setting: a common name of the flag in other servers, accepted to suggest the right one.
@@ -62,6 +63,8 @@ struct ServeFlags<Command: ServerCommand>: ParsableArguments {
       .adminToken: access.adminToken, .portFile: process.portFile, .threads: process.threads,
       .upstream: upstream.upstream, .upstreamCert: upstream.upstreamCert, .upstreamKey: upstream.upstreamKey,
       .upstreamConnections: upstream.upstreamConnections, .learn: upstream.noLearn ? "off" : nil,
+      .webhook: webhook.webhook, .webhookFilter: webhook.webhookFilter,
+      .webhookPayload: webhook.webhookPayload ? "on" : nil, .webhookAnywhere: webhook.webhookAnywhere ? "on" : nil,
       .shutdownTimeout: process.shutdownTimeout, .logFormat: process.logFormat, .logLevel: process.logLevel,
     ]
     return lists.filter { !$0.value.isEmpty }
@@ -136,6 +139,14 @@ struct AccessFlags<Command: ServerCommand>: ParsableArguments {
   var clientCA: [String] = []
   @Option(help: Command.help(.adminToken), completion: Setting.adminToken.completion) var adminToken: String?
   @Option(help: Command.help(.allowHost), completion: Setting.allowHost.completion) var allowHost: [String] = []
+}
+
+/// The flags for where pushes are sent.
+struct WebhookFlags<Command: ServerCommand>: ParsableArguments {
+  @Option(help: Command.help(.webhook)) var webhook: String?
+  @Option(help: Command.help(.webhookFilter)) var webhookFilter: String?
+  @Flag(help: "With --webhook: send the payloads too.") var webhookPayload = false
+  @Flag(help: "With --webhook: allow addresses that are neither loopback nor private.") var webhookAnywhere = false
 }
 
 /// The flags for a server's process.

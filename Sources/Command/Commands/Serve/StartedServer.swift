@@ -16,6 +16,8 @@ struct StartedServer: Sendable {
   private let server: MockServer
   private let admin: AdminServer?
   private let portFile: WrittenPortFile?
+  private let webhook: Webhook?
+  private let pushLog: PushLog?
 
   /// Starts a server, which may first be a standby for any time. When this function returns, all listeners accept connections
   /// and the port file exists.
@@ -90,9 +92,15 @@ struct StartedServer: Sendable {
       }
     }
     await endStandby()
+    let pushLog = PushLog(of: server.state, logger: logger)
     let admin: AdminServer?
+    let webhook: Webhook?
     do {
-      admin = try await starting { try await startAdmin(of: server.state, logger: logger) }
+      let hook = try await starting {
+        try Webhook(settings.webhook, of: server.state, version: Version.text, logger: logger)
+      }
+      webhook = hook
+      admin = try await starting { try await startAdmin(of: server.state, webhook: hook, logger: logger) }
     } catch {
       await server.stop()
       throw error
@@ -102,7 +110,7 @@ struct StartedServer: Sendable {
     server.state.phase = .ready
     do {
       let portFile = try settings.portFile.map { try WrittenPortFile(PortFile(of: server.state), at: $0) }
-      return StartedServer(server: server, admin: admin, portFile: portFile)
+      return StartedServer(server: server, admin: admin, portFile: portFile, webhook: webhook, pushLog: pushLog)
     } catch {
       await server.stop()
       await admin?.stop()
@@ -110,15 +118,21 @@ struct StartedServer: Sendable {
     }
   }
 
-  private init(server: MockServer, admin: AdminServer?, portFile: WrittenPortFile?) {
+  private init(
+    server: MockServer, admin: AdminServer?, portFile: WrittenPortFile?, webhook: Webhook?, pushLog: PushLog?
+  ) {
     self.server = server
     self.admin = admin
     self.portFile = portFile
+    self.webhook = webhook
+    self.pushLog = pushLog
   }
 
   /// Shuts the server down. The admin listener stops last, so that clients can see that the server is stopping.
   func stop() async {
     await server.stop()
+    await webhook?.finish()
+    await pushLog?.finish()
     await admin?.stop()
     removePortFile()
   }
@@ -140,9 +154,10 @@ struct StartedServer: Sendable {
   /// Removes the port file; also required before an immediate exit.
   func removePortFile() { portFile?.remove() }
 
-  private static func startAdmin(of state: ServerState, logger: Logger) async throws -> AdminServer? {
+  private static func startAdmin(of state: ServerState, webhook: Webhook?, logger: Logger) async throws -> AdminServer?
+  {
     guard let address = state.configuration.admin else { return nil }
-    return try await AdminServer.start(state, at: address, version: Version.text, logger: logger)
+    return try await AdminServer.start(state, at: address, version: Version.text, webhook: webhook, logger: logger)
   }
 
   /// Runs `work`, which starts a server, and converts its errors to `CommandFailure`s.
@@ -157,6 +172,8 @@ struct StartedServer: Sendable {
       throw CommandFailure(.usage, error.description)
     } catch let error as StoreUnavailable {
       throw CommandFailure(.usage, "\(Setting.store.flag): \(error.problem)")
+    } catch let error as FilterError {
+      throw CommandFailure(.usage, "\(Setting.webhookFilter.flag): \(error.message). \(error.hint)")
     } catch let error as TLSError {
       throw CommandFailure(.usage, "certificates (--certs, --client-ca): \(error)")
     }

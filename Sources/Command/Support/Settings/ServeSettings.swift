@@ -1,3 +1,4 @@
+import APNSMockAdminAPI
 import APNSMockRules
 import APNSMockClientCommands
 import APNSMockFaultModel
@@ -129,6 +130,16 @@ extension Setting {
       .init(
         "Export the inbox to this file at the end: one record per line, or an array if it ends in .json.",
         .other("none", example: "run.ndjson"))
+    case .webhook:
+      .init(
+        "The URL that each push is sent to with POST as JSON, http only.",
+        .other("none", example: "http://127.0.0.1:9000/pushes"))
+    case .webhookFilter:
+      .init(
+        "With --webhook: a query for the pushes to send, such as finding:*.", .other("all", example: "status:4*"))
+    case .webhookPayload: .init("With --webhook: send the payloads too.", .value("off"))
+    case .webhookAnywhere:
+      .init("With --webhook: allow addresses that are neither loopback nor private.", .value("off"))
     }
   }
 }
@@ -205,6 +216,15 @@ extension ServeSettings {
     case .logLevel: logLevel = try Value.word(value, of: Logger.Level.self)
     case .exportOnExit: exportOnExit = try Value.notEmpty(value, allowed: "the path of a file")
     case .magicTokens: configuration.magicTokens = try Value.onOrOff(value)
+    case .webhook:
+      guard let url = WebhookURL(value) else {
+        throw InvalidSettingValue(
+          value: value, allowed: "a URL such as http://127.0.0.1:9000/pushes; for https, use a local proxy")
+      }
+      webhook.url = url
+    case .webhookFilter: webhook.filter = value
+    case .webhookPayload: webhook.includesPayload = try Value.onOrOff(value)
+    case .webhookAnywhere: webhook.allowsAnyAddress = try Value.onOrOff(value)
     }
   }
 
@@ -296,6 +316,8 @@ struct ServeSettings: Sendable {
   var exportOnExit: String?
   /// Where pushes are forwarded to.
   var upstream = UpstreamChoice()
+  /// Where pushes are sent.
+  var webhook = WebhookSettings()
   /// Where the inbox is kept.
   var store = StoreSettings()
   /// The format of log lines.

@@ -22,15 +22,16 @@ extension Setting {
     case .durable: "soon|answer"
     case .storeFailure: "refuse|drop"
     case .retain, .shutdownTimeout: "duration"
-    case .advertise: "url"
+    case .advertise, .webhook: "url"
     case .upstream: "sandbox|production|url"
     case .allowTopics, .allowTokens: "pattern"
+    case .webhookFilter: "query"
     case .fixtures, .portFile, .exportOnExit, .clientCA, .upstreamCA, .upstreamCert, .upstreamKey: "file"
     case .adminToken: "token"
     case .san, .allowHost: "host"
     case .logFormat: "text|json"
     case .logLevel: "level"
-    case .magicTokens, .learn: "on|off"
+    case .magicTokens, .learn, .webhookPayload, .webhookAnywhere: "on|off"
     }
   }
 
@@ -52,10 +53,10 @@ extension Setting {
     case .adminToken: .list([Setting.generatedToken])
     case .logFormat: .list(LogFormat.allCases.map(\.rawValue))
     case .logLevel: .list(Logger.Level.allCases.map(\.rawValue))
-    case .magicTokens, .learn: .list(["on", "off"])
+    case .magicTokens, .learn, .webhookPayload, .webhookAnywhere: .list(["on", "off"])
     case .apns, .apnsPlain, .proxy, .manage, .admin, .seed, .maxRecords, .maxBytes, .retain, .upstreamConnections,
       .allowTopics, .allowTokens, .advertise, .maxDevices,
-      .threads, .san, .allowHost, .shutdownTimeout:
+      .threads, .san, .allowHost, .shutdownTimeout, .webhook, .webhookFilter:
       .default
     }
   }

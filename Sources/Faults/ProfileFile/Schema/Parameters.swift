@@ -146,8 +146,10 @@ extension Profile.Parameter {
     }
     guard let value = kind.number(text) else {
       return switch kind {
-      case .int: "\(shown) is not a whole number"
-      case .probability: "\(shown) is not a number in 0..1"
+      case .int:
+        "\(shown) is not a whole number" + (WrittenNumber.percent(text) == nil ? "" : ": remove the percent sign")
+      case .probability:
+        "\(shown) is not a number in 0..1" + (WrittenNumber.share(text).map { ": did you mean \($0)?" } ?? "")
       default:
         "\(shown) is not a duration"
           + (WrittenNumber.value(text) == nil ? " such as 500ms, 5s or 2m" : ", did you mean \(shown)s?")

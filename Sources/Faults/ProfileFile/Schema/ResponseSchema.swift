@@ -15,6 +15,10 @@ extension Action.Response {
       "The timestamp in the body of a 410: an offset from the arrival of the push, or a time."),
     .defaulted("headers", \.headers, .headers, default: "none", writing: .unlessDefault, "Additional header fields."),
     .optional(
+      "retry_after", \.retryAfter, .retryAfter, default: "none",
+      "The header field `retry-after`: a time to wait, sent in seconds, or `{date: 30s}`, sent as the date after this time."
+    ),
+    .optional(
       "body", \.body, .textOrJSON(limit: 65_536), default: "the reason as JSON",
       "The whole body; a map or list is sent as JSON."),
     .defaulted(
@@ -28,6 +32,9 @@ extension Action.Response {
     guard values.statusOrDefault != nil else {
       map.parser.fail(map.node, "status is missing", hint: "{status: 503}, or a reason of APNs, which determines it")
       return false
+    }
+    if values.retryAfter != nil, values.headers.contains(where: { $0.name == "retry-after" }) {
+      return map.fail(at: \.retryAfter, "headers has retry-after, too", hint: "remove one of them")
     }
     let response = values.response
     if values.blocksTokenUpdates, response.reason != Reason.tooManyProviderTokenUpdates.text {
@@ -75,6 +82,7 @@ struct ResponseValues: Sendable {
   var reason: String??
   var timestamp = Action.Timestamp.relative(.zero)
   var headers: [Action.Field] = []
+  var retryAfter: Action.RetryAfter?
   var body: String?
   var blocksTokenUpdates = false
   var isUnreal = false
@@ -88,6 +96,7 @@ struct ResponseValues: Sendable {
     }
     timestamp = response.timestamp
     headers = response.headers
+    retryAfter = response.retryAfter
     body = response.body.map { String(decoding: $0, as: UTF8.self) }
     blocksTokenUpdates = response.blocksTokenUpdates
     isUnreal = response.reality != .real
@@ -100,7 +109,8 @@ struct ResponseValues: Sendable {
     let status = statusOrDefault ?? 200
     let defaultReason = body == nil ? Action.Response.defaultReason(of: status) : nil
     return Action.Response(
-      status: status, reason: reason ?? defaultReason, timestamp: timestamp, headers: headers, body: body,
+      status: status, reason: reason ?? defaultReason, timestamp: timestamp, headers: headers, retryAfter: retryAfter,
+      body: body,
       blocksTokenUpdates: blocksTokenUpdates)
   }
 }
@@ -118,6 +128,26 @@ extension Schema<Action.Timestamp> {
       switch timestamp {
       case .relative(let duration): writer.string(DurationFormat.text(duration))
       case .absolute(let time): writer.string(TimestampFormat.text(time) ?? "now")
+      }
+    })
+}
+
+/// The schema of a date after a time.
+private let dateSchema = MapSchema(
+  "date", Duration.zero, .required("date", \.self, .duration, "The time from the arrival of the push to the date."))
+
+extension Schema<Action.RetryAfter> {
+  /// `30s`, or `{date: 30s}`.
+  fileprivate static let retryAfter = Schema(
+    form: .either(.duration(isPositive: false), .map(dateSchema.description)),
+    parse: { parser, node in
+      if case .map = node.content { return dateSchema.parse(node, parser).map { .date($0) } }
+      return parser.parseDuration(node).map { .seconds($0) }
+    },
+    write: { retryAfter, writer in
+      switch retryAfter {
+      case .seconds(let time): writer.string(DurationFormat.text(time))
+      case .date(let time): writer.object { $0.member("date", DurationFormat.text(time)) }
       }
     })
 }
@@ -150,6 +180,13 @@ extension SchemaParser {
       else {
         fail(value, scalar, "not a valid value of a header field", hint: "at most 4096 bytes, and no line breaks")
         continue
+      }
+      if name == "retry-after", Int(scalar.text).map({ $0 >= 0 }) != true, HTTPDate.milliseconds(scalar.text) == nil {
+        let duration =
+          DurationFormat.duration(scalar.text).map { "did you mean \(Int($0.inSeconds.rounded(.up)))? " } ?? ""
+        warn(
+          value, "\(scalar.text.shortened) is neither a number of seconds nor a date",
+          hint: duration + "retry_after: 30s writes it in seconds, retry_after: {date: 30s} as a date")
       }
       fields.append(Action.Field(name: name, value: scalar.text))
     }

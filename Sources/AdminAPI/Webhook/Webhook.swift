@@ -1,0 +1,160 @@
+internal import APNSMockFaultModel
+internal import APNSMockInbox
+package import APNSMockNotation
+package import Logging
+package import MockAPNS
+internal import NIOConcurrencyHelpers
+internal import NIOCore
+internal import NIOHTTP1
+internal import NIOPosix
+
+/// Sends each push to a URL of the user as a `POST` with JSON, once the attempt has ended.
+///
+/// The pushes wait in the event log of the server, whose size is bounded: a receiver that is slower than the pushes arrive loses
+/// some, which are counted. They are sent one after the other. The receiver is not trusted: each address is checked when a
+/// connection to it is opened, redirects are not followed, and of the response only the status is read.
+package final class Webhook: Sendable {
+  /// What became of the pushes.
+  struct Counts: Sendable {
+    /// The pushes that were answered with a status of success.
+    var delivered = 0
+    /// The pushes that were given up after all attempts.
+    var failed = 0
+    /// The pushes and other events that were dropped because the receiver was too slow.
+    var dropped = 0
+    /// The attempts that repeated an earlier one.
+    var retries = 0
+  }
+
+  /// The time limit for a connection, and again for a response.
+  private static let timeout = TimeAmount.seconds(5)
+  /// The delays before the second and each further attempt.
+  private static let retryDelays: [Duration] = [.milliseconds(500), .seconds(2), .seconds(8)]
+  /// How long `finish` waits for the pushes that are left.
+  private static let finalTime = Duration.seconds(1)
+  /// Loopback addresses and the private ones of RFC 1918 and RFC 4193. Link-local addresses are not among them: clouds serve
+  /// credentials of the machine on 169.254.169.254.
+  private static let localBlocks = [
+    "127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1", "fc00::/7",
+  ].compactMap { try? AddressBlock($0) }
+  private static let members = """
+    seq,run,test,kind,outcome,decision,ending,delivery,environment,received_at,attempt,push_key,connection.id,\
+    request.device_token,request.size,apns,auth.kind,auth.team_id,auth.key_id,fault,served,findings
+    """
+
+  private let url: WebhookURL
+  private let allowsAnyAddress: Bool
+  private let selection: Selection
+  private let members: RecordMembers
+  private let state: ServerState
+  private let version: String
+  private let logger: Logger
+  private let reader: EventReader
+  private let counted = NIOLockedValueBox((counts: Counts(), throttle: LogThrottle()))
+  private let task = NIOLockedValueBox<Task<Void, Never>?>(nil)
+
+  /// What became of the pushes so far.
+  var counts: Counts { counted.withLockedValue { $0.counts } }
+
+  /// Starts to send pushes. Returns nil without a URL, or if the server has stopped.
+  ///
+  /// - Parameter version: The program's version, for the header field `user-agent`.
+  /// - Throws: `FilterError` if the query of the settings is invalid.
+  package init?(_ settings: WebhookSettings, of state: ServerState, version: String, logger: Logger) throws(FilterError)
+  {
+    var members = RecordMembers()
+    try members.add(Self.members + (settings.includesPayload ? ",request.payload" : ""))
+    selection = try Selection([(name: "q", value: settings.filter)], in: state.filterContext(nil))
+    guard let url = settings.url, let reader = state.events.addReader() else { return nil }
+    (self.url, self.members, self.state, self.version, self.logger) = (url, members, state, version, logger)
+    self.reader = reader
+    allowsAnyAddress = settings.allowsAnyAddress
+    // Findings may read the store, for which no thread of Swift's concurrency may wait.
+    let executor = SerialTaskExecutor("apns-mock.webhook")
+    let running = Task(executorPreference: executor) { [self] in
+      await reader.forEachEndedPush(missed: { count in counted.withLockedValue { $0.counts.dropped += count } }) {
+        record in
+        if !Task.isCancelled, selection.contains(record) { await deliver(record) }
+      }
+    }
+    task.withLockedValue { $0 = running }
+  }
+
+  /// Sends the pushes that are left, for a second at most, and ends.
+  package func finish() async {
+    await reader.finish()
+    guard let running = task.withLockedValue({ $0 }) else { return }
+    let limit = Task {
+      try await Task.sleep(for: Self.finalTime)
+      running.cancel()
+    }
+    await running.value
+    limit.cancel()
+  }
+
+  private func deliver(_ record: Record) async {
+    let request = request(for: record)
+    var problem = await problem(with: request)
+    for delay in Self.retryDelays where problem?.isTemporary == true && !Task.isCancelled {
+      try? await Task.sleep(for: delay)
+      counted.withLockedValue { $0.counts.retries += 1 }
+      problem = await self.problem(with: request)
+    }
+    let isLogged = counted.withLockedValue { counted in
+      guard problem != nil else {
+        counted.counts.delivered += 1
+        return false
+      }
+      counted.counts.failed += 1
+      return counted.throttle.shouldLog()
+    }
+    if isLogged, let problem {
+      logger.warning(
+        "webhook \(url.authority): push \(record.seq) was not delivered: \(problem.text) (logged once a minute)")
+    }
+  }
+
+  private func request(for record: Record) -> HTTP1Request {
+    var writer = JSONWriter()
+    writer.object { writer in
+      writer.member("event", "push")
+      writer.name("push")
+      members.write(record, to: &writer, rulebook: state.rulebook, in: state.inbox)
+    }
+    let head = HTTPRequestHead(
+      version: .http1_1, method: .POST, uri: url.path,
+      headers: ["host": url.authority, "user-agent": "apns-mock/\(version)", "connection": "close"])
+    var request = HTTP1Request(
+      head, body: writer.bytes, type: "application/json", to: url.endpoint, timeout: Self.timeout)
+    request.bodyLimit = 0
+    request.isAllowed = { [allowsAnyAddress] address in allowsAnyAddress || Self.isLocal(address.ipAddress ?? "") }
+    return request
+  }
+
+  /// Sends a request and returns why the push counts as not delivered; nil if it is delivered. A redirect is not followed.
+  private func problem(with request: HTTP1Request) async -> (text: String, isTemporary: Bool)? {
+    do {
+      let status = try await request.send().status
+      if (200..<300).contains(status) { return nil }
+      return ("the receiver responded with \(status)", status >= 500 || status == 429 || status == 408)
+    } catch let error as NIOConnectionError {
+      let causes = error.connectionErrors.map { "\($0.error)" }
+      let isForbidden = error.connectionErrors.contains { ($0.error as? HTTP1Request.Failure)?.isForbidden == true }
+      let hint = isForbidden ? "; --webhook-anywhere allows other addresses than loopback and private ones" : ""
+      return ((causes.isEmpty ? "the host is unknown" : causes.listed(3)) + hint, !isForbidden)
+    } catch {
+      return ("\(error)", true)
+    }
+  }
+
+  /// Returns whether an IP address belongs to this machine or to a private network.
+  static func isLocal(_ address: String) -> Bool {
+    guard let address = IPAddress(address) else { return false }
+    return localBlocks.contains { $0.contains(address) }
+  }
+}
+
+extension HTTP1Request.Failure {
+  /// Whether the address is not one that may be connected to.
+  fileprivate var isForbidden: Bool { if case .addressNotAllowed = self { true } else { false } }
+}

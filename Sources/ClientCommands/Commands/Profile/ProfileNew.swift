@@ -1,0 +1,172 @@
+import ArgumentParser
+import APNSMockFaults
+import APNSMockNotation
+import APNSMockPlatformLibc
+import MockAPNS
+
+/// `apns-mock profile new`
+struct ProfileNew: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "new", abstract: "Write a commented fault profile to start from.",
+    discussion: """
+      Asks on a terminal what no flag says: what happens, to which pushes, and how often. Elsewhere, --fault is required. For \
+      example: apns-mock profile new sale --fault 429 --pushes 'topic:com.example.*' --often first:3 writes sale.yaml.
+      """)
+
+  @Argument(help: .value("name", "The name of the profile, and of its file without .yaml."))
+  var name: String
+
+  @Option(
+    name: .long, help: .value("fault", "What happens: \(ProfileNew.faults.map(\.name).joined(separator: ", "))."),
+    completion: .list(ProfileNew.faults.map(\.name)))
+  var fault: String?
+
+  @Option(
+    name: .long, help: .value("query", "The pushes to which it happens, such as topic:com.example.*. (default: all)"))
+  var pushes: String?
+
+  @Option(
+    name: .long,
+    help: .value(
+      "rate",
+      """
+      How often: the share of the pushes such as 0.2, first:N for the first N pushes, attempts:N for the first N attempts of \
+      each push, every:N for every N-th push, or always. (default: 0.2)
+      """))
+  var often: String?
+
+  @Option(
+    name: .long, help: .value("file", "The file to write, or - for standard output. (default: NAME.yaml)"),
+    completion: .file())
+  var output: String?
+
+  /// A fault to choose.
+  fileprivate struct Fault {
+    let name: String
+    let meaning: String
+    /// The injection point and the action in YAML.
+    let action: String
+  }
+
+  fileprivate static let faults = [
+    Fault(name: "503", meaning: "503 ServiceUnavailable", action: respond("status: 503, reason: ServiceUnavailable")),
+    Fault(
+      name: "retry-after", meaning: "503 with Retry-After: 30",
+      action: respond("status: 503, reason: ServiceUnavailable, retry_after: 30s")),
+    Fault(name: "429", meaning: "429 TooManyRequests", action: respond("status: 429, reason: TooManyRequests")),
+    Fault(name: "410", meaning: "410 Unregistered", action: respond("status: 410, reason: Unregistered")),
+    Fault(name: "delay", meaning: "a response two seconds late", action: "do: {delay: {fixed: 2s}}"),
+    Fault(
+      name: "lost", meaning: "acceptance, but no response",
+      action: "at: response\n    do: {lose_answer: {end_with: reset_stream}}"),
+    Fault(name: "reset", meaning: "a reset of the connection", action: "do: {reset_connection: {}}"),
+    Fault(name: "goaway", meaning: "GOAWAY", action: "do: {goaway: {}}"),
+  ]
+
+  private static func respond(_ response: String) -> String { "do: {respond: {\(response)}}" }
+
+  func run() throws {
+    let path = output ?? name + ".yaml"
+    // Before the questions.
+    if path != "-", WholeFile(path: path).exists {
+      throw CommandFailure(.usage, "\(path) exists: choose another name, or another file with --output FILE")
+    }
+    let text = try makeProfile()
+    let source = ProfileSource(name: name, text: text, origin: .inline)
+    _ = try ProfileFailure.reporting { () throws(ProfileFailure) in
+      try ProfileLibrary().profile(of: source, parameters: [:])
+    }
+    guard path != "-" else {
+      StandardStream.output.write(Array(text.utf8))
+      return
+    }
+    let file = try Files.replacement(of: path, isPrivate: false)
+    try Files.writing { () throws(FileError) in
+      try file.append(Array(text.utf8))
+      try file.commit()
+    }
+    StandardStream.output.line(path)
+  }
+
+  private func makeProfile() throws -> String {
+    let asks = fault == nil && isatty(STDIN_FILENO) != 0 && StandardStream.error.isTerminal
+    func answer(_ flag: String?, _ question: String, _ standard: String) -> String {
+      guard flag == nil, asks else { return flag ?? standard }
+      StandardStream.error.write(Array("\(question) [\(standard)] ".utf8))
+      let line = readLine() ?? ""
+      return line.isEmpty ? standard : line
+    }
+    let list = Self.faults.map { "\($0.name) (\($0.meaning))" }.joined(separator: ", ")
+    guard fault != nil || asks else { throw CommandFailure(.usage, "--fault is missing: \(list)") }
+    let chosen = answer(fault, "What happens? \(list).", "503")
+    guard let fault = Self.faults.first(where: { $0.name == chosen }) else {
+      let guess = Spelling.suggestion(for: chosen, among: Self.faults.map(\.name))
+      throw CommandFailure(.usage, "--fault: unknown fault \"\(chosen)\". \(guess)The faults are \(list)")
+    }
+    let query = answer(pushes, "To which pushes? A query such as topic:com.example.*, or all.", "all")
+    let often = answer(often, "How often? A share such as 0.2, first:N, attempts:N, every:N or always.", "0.2")
+    return try text(fault, query == "all" ? nil : query, Trigger(often))
+  }
+
+  private func text(_ fault: Fault, _ query: String?, _ trigger: Trigger) throws -> String {
+    // JSON strings are YAML.
+    func quoted(_ text: String) -> String {
+      var writer = JSONWriter()
+      writer.string(text)
+      return String(decoding: writer.bytes, as: UTF8.self)
+    }
+    var lines = [
+      "# Check this file: apns-mock profile lint \(name).yaml",
+      "# Try it without a server: apns-mock profile simulate \(name).yaml",
+      "# Use it: apns-mock serve --profile ./\(name).yaml, or in a running server: apns-mock profile use ./\(name).yaml",
+      "name: \(quoted(name))",
+      "summary: \(quoted("\(fault.meaning), \(trigger.meaning)"))",
+    ]
+    if let parameter = trigger.parameter {
+      lines += [
+        "params:", "  # Can be changed when the profile is selected: '\(name)?\(parameter.use)'", "  \(parameter.yaml)",
+      ]
+    }
+    lines += ["rules:", "  - name: \(quoted(fault.name))"]
+    lines += ["    # Which pushes: a query as of apns-mock ls. Without `when`, all pushes."]
+    lines += [query.map { "    when: {q: \(quoted($0))}" } ?? "    # when: {q: \"topic:com.example.*\"}"]
+    lines += ["    # How often: \(trigger.meaning). Without `trigger`, always."]
+    lines += [trigger.yaml.map { "    trigger: {\($0)}" } ?? "    # trigger: {probability: 0.2, draw_per: push}"]
+    lines += ["    # What happens: \(fault.meaning)", "    \(fault.action)"]
+    return lines.joined(separator: "\n") + "\n"
+  }
+
+  /// How often the fault occurs.
+  private struct Trigger {
+    /// The keys of the trigger in YAML; nil to fire always.
+    var yaml: String?
+    var meaning = ""
+    var parameter: (yaml: String, use: String)?
+
+    /// Parses a share, `first:N`, `attempts:N`, `every:N` or `always`.
+    ///
+    /// - Throws: `CommandFailure`.
+    init(_ text: String) throws {
+      let parts = text.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
+      let number = parts.count == 2 ? (try? Value.whole(parts[1], in: 1...1_000_000)) : nil
+      switch (parts[0], number) {
+      case ("always", nil) where parts.count == 1: meaning = "for each push"
+      case ("first", let number?): (yaml, meaning) = ("first: \(number)", "for the first \(number) pushes")
+      case ("attempts", let number?):
+        (yaml, meaning) = ("first: \(number), times_per: push", "for the first \(number) attempts of each push")
+      case ("every", let number?): (yaml, meaning) = ("every: \(number)", "for one of \(number) pushes")
+      default:
+        guard let share = WrittenNumber.value(text), (0...1).contains(share) else {
+          let guess = WrittenNumber.share(text).map { "did you mean \($0)? " } ?? ""
+          throw CommandFailure(
+            .usage,
+            "--often: \"\(text)\" is invalid: \(guess)expected a number in 0..1, first:N, attempts:N, every:N or always"
+          )
+        }
+        yaml = "probability: \"${rate}\", draw_per: push"
+        meaning = "for some of the pushes"
+        parameter = ("rate: {type: probability, default: \(text), help: share of the pushes}", "rate=0.5")
+      }
+    }
+  }
+}

@@ -1,0 +1,196 @@
+"""`serve --webhook`: what a receiver gets, and what it cannot do to the server."""
+
+import contextlib
+import http.server
+import json
+import queue
+import socket
+import threading
+import time
+
+import pytest
+
+from support.server import run, wait_until
+from support.wire import connect, push_headers
+
+
+@contextlib.contextmanager
+def receiver(*statuses, location=None, delay=0):
+    """Runs an HTTP server that responds with these statuses in turn, the last one again. Yields its port and a queue of the
+    requests: method, path, header fields, JSON.
+    """
+    requests = queue.Queue()
+    left = list(statuses or [200])
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def handle_one(self):
+            body = self.rfile.read(int(self.headers.get("content-length", 0)))
+            fields = {name.lower(): value for name, value in self.headers.items()}
+            requests.put((self.command, self.path, fields, json.loads(body) if body else None))
+            time.sleep(delay)
+            self.send_response(left.pop(0) if len(left) > 1 else left[0])
+            if location:
+                self.send_header("location", location)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        do_POST = do_GET = handle_one
+
+        def log_message(self, *arguments):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield server.server_port, requests
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def push(server, device, body=b'{"aps":{"alert":"secret"}}', **changes):
+    with connect(server) as wire:
+        return wire.push(push_headers(server, device, **changes), body)
+
+
+def counted(server, result):
+    text = server.request("GET", "/metrics").body.decode()
+    lines = [line for line in text.splitlines() if line.startswith(f'apns_mock_webhook_pushes_total{{result="{result}"}}')]
+    return float(lines[0].split()[-1])
+
+
+def test_each_push_is_sent_without_its_payload(start, device):
+    with receiver() as (port, requests):
+        server = start("--webhook", f"http://127.0.0.1:{port}/hook?key=7")
+        push(server, device)
+        push(server, "xyz", apns_topic="com.other")
+        method, path, fields, first = requests.get(timeout=10)
+        second = requests.get(timeout=10)[3]
+        assert (method, path, fields["host"]) == ("POST", "/hook?key=7", f"127.0.0.1:{port}")
+        assert fields["content-type"] == "application/json" and fields["user-agent"].startswith("apns-mock/")
+        assert first["event"] == "push"
+        record = first["push"]
+        assert (record["seq"], record["outcome"], record["served"]["status"]) == (1, "accepted", 200)
+        assert record["request"]["device_token"] == device and record["apns"]["topic"] == "com.example.app"
+        assert "secret" not in json.dumps(first) and "authorization" not in json.dumps(first).lower()
+        assert (second["push"]["seq"], second["push"]["served"]["reason"]) == (2, "BadDeviceToken")
+        wait_until(lambda: counted(server, "delivered") == 2, "both are counted")
+
+
+def test_the_payload_is_sent_on_request(start, device):
+    with receiver() as (port, requests):
+        server = start("--webhook", f"http://localhost:{port}", "--webhook-payload")
+        push(server, device)
+        _, path, _, body = requests.get(timeout=10)
+        assert path == "/" and body["push"]["request"]["payload"] == {"aps": {"alert": "secret"}}
+
+
+def test_a_filter_selects_pushes_and_findings_are_sent(start, device):
+    with receiver() as (port, requests):
+        server = start("--webhook", f"http://127.0.0.1:{port}", "--webhook-filter", "finding:retried-permanent")
+        with connect(server) as wire:
+            for _ in range(2):
+                wire.push(push_headers(server, device, apns_push_type="nonsense"), b'{"aps":{}}')
+        found = requests.get(timeout=10)[3]["push"]
+        assert found["seq"] == 2
+        assert "retried-permanent" in json.dumps(found["findings"])
+        assert requests.empty()
+
+
+def test_a_delayed_push_is_sent_once_when_it_has_ended(start, device):
+    with receiver() as (port, requests):
+        server = start("--webhook", f"http://127.0.0.1:{port}")
+        server.api("POST", "/rules", {"name": "slow", "do": {"delay": {"fixed": "200ms"}}})
+        push(server, device)
+        assert requests.get(timeout=10)[3]["push"]["outcome"] == "accepted"
+        push(server, device)
+        assert requests.get(timeout=10)[3]["push"]["seq"] == 2 and requests.empty()
+
+
+def test_a_temporary_error_is_retried(start, device):
+    with receiver(503, 200) as (port, requests):
+        server = start("--webhook", f"http://127.0.0.1:{port}")
+        push(server, device)
+        assert [requests.get(timeout=10)[3]["push"]["seq"] for _ in range(2)] == [1, 1]
+        wait_until(lambda: counted(server, "delivered") == 1, "it is delivered")
+        assert "apns_mock_webhook_retries_total 1" in server.request("GET", "/metrics").body.decode()
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308, 400, 404])
+def test_a_redirect_is_not_followed_and_other_errors_are_not_retried(start, device, status):
+    with receiver(200) as (other, followed), receiver(status, location=f"http://127.0.0.1:{other}/") as (port, requests):
+        server = start("--webhook", f"http://127.0.0.1:{port}")
+        push(server, device)
+        requests.get(timeout=10)
+        wait_until(lambda: counted(server, "failed") == 1, "it is given up")
+        assert requests.empty() and followed.empty()
+        server.logged("push 1 was not delivered", str(status))
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "169.254.169.254", "[2001:db8::1]", "[fe80::1]", "0.0.0.0", "100.64.0.1"])
+def test_other_addresses_are_refused_without_a_connection(start, device, host):
+    server = start("--webhook", f"http://{host}:9/")
+    began = time.monotonic()
+    push(server, device)
+    wait_until(lambda: counted(server, "failed") == 1, "it is given up")
+    assert time.monotonic() - began < 4, "no connection was tried, and nothing was repeated"
+    server.logged("are not allowed", "--webhook-anywhere")
+
+
+def test_other_addresses_are_allowed_on_request(start, device):
+    """0.0.0.0 is none of the local addresses, and connects to this machine."""
+    with receiver() as (port, requests):
+        server = start("--webhook", f"http://0.0.0.0:{port}", "--webhook-anywhere")
+        push(server, device)
+        assert requests.get(timeout=10)[3]["push"]["seq"] == 1
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/9 nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 100_000],
+                         ids=["nothing", "nonsense", "a head without end"])
+def test_a_hostile_receiver_delays_no_push(start, device, answer):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+
+        def respond():
+            with contextlib.suppress(OSError):
+                while True:
+                    connection = listener.accept()[0]
+                    with connection, contextlib.suppress(OSError):
+                        connection.recv(65536)
+                        connection.sendall(answer)
+
+        thread = threading.Thread(target=respond)
+        thread.start()
+        server = start("--webhook", f"http://127.0.0.1:{port}")
+        began = time.monotonic()
+        for _ in range(20):
+            assert push(server, device).status == 200
+        assert time.monotonic() - began < 5
+        assert server.request("GET", "/readyz").status == 200
+        assert server.stop() == 0
+        listener.shutdown(socket.SHUT_RDWR)
+    thread.join()
+
+
+def test_what_is_left_is_sent_at_the_end(start, device):
+    with receiver(delay=0.02) as (port, requests):
+        server = start("--webhook", f"http://127.0.0.1:{port}")
+        with connect(server) as wire:
+            for _ in range(10):
+                wire.push(push_headers(server, device), b'{"aps":{}}')
+        server.stop()
+        assert requests.qsize() == 10
+
+
+@pytest.mark.parametrize(("flags", "words"), [
+    (["--webhook", "https://127.0.0.1/"], ["--webhook", "for https, use a local proxy"]),
+    (["--webhook", "127.0.0.1:80"], ["--webhook", "http://"]),
+    (["--webhook", "http://user@127.0.0.1/"], ["--webhook", "invalid"]),
+    (["--webhook", "http://127.0.0.1:99999/"], ["--webhook", "invalid"]),
+    (["--webhook", "http://127.0.0.1/", "--webhook-filter", "topik:x"], ["--webhook-filter", "did you mean topic?"]),
+])
+def test_an_invalid_setting_is_named(binary, certs, flags, words):
+    done = run(binary, "serve", "--apns", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--certs", certs, *flags, timeout=20)
+    assert done.returncode == 2 and all(word in done.stderr for word in words), done.stderr
