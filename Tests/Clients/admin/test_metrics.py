@@ -1,6 +1,7 @@
 """Numbers: `/api/v1/stats` about the pushes in the inbox, `/metrics` about everything since the start."""
 
 import contextlib
+import fcntl
 import itertools
 import json
 import os
@@ -90,14 +91,16 @@ def test_open_metrics_on_request(start, device):
 @pytest.fixture(scope="module")
 def promtool():
     """Returns the path of promtool. On Debian it is unpacked from the package prometheus, whose service is not installed."""
-    found = shutil.which("promtool") or ROOT / ".build" / "promtool" / "usr" / "bin" / "promtool"
-    if not os.path.exists(found):
-        folder = ROOT / ".build" / "promtool"
-        folder.mkdir(parents=True, exist_ok=True)
-        if not shutil.which("apt-get") or subprocess.run(
-                ["sh", "-c", "apt-get -qq download prometheus && dpkg-deb --extract prometheus_*.deb . && rm -f prometheus_*.deb"],
-                cwd=folder, capture_output=True, timeout=300).returncode != 0:
-            pytest.skip("promtool is not installed, and the package prometheus cannot be downloaded")
+    folder = ROOT / ".build" / "promtool"
+    found = shutil.which("promtool") or folder / "usr" / "bin" / "promtool"
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # other processes of pytest have this fixture, too
+        if not os.path.exists(found):
+            unpack = "apt-get -qq download prometheus && dpkg-deb --extract prometheus_*.deb . && rm -f prometheus_*.deb"
+            if not shutil.which("apt-get") or subprocess.run(
+                    ["sh", "-c", unpack], cwd=folder, capture_output=True, timeout=300).returncode != 0:
+                pytest.skip("promtool is not installed, and the package prometheus cannot be downloaded")
     return found
 
 

@@ -13,7 +13,8 @@ from support.server import wait_until
 COUNT, DEVICES = 24, 12  # pushes, and the devices to which they go in turn
 RUN_LIMIT = 20  # seconds, after which a provider is stopped
 
-#: The built-in profiles, with parameters that make their faults frequent and short.
+#: The built-in profiles, with parameters that make their faults frequent and short. Left out is retry-after: the oracle does not
+#: read Retry-After.
 PROFILES = {
     "healthy": "healthy",
     "flaky-503": "flaky-503?rate=0.4&streak=2",
