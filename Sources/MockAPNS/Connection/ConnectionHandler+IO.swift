@@ -186,7 +186,8 @@ extension ConnectionHandler {
       writeCipherText(context)
     }
     return stateMachine.roundWritten(
-      isComplete: isComplete, isFinished: session.isFinished, hasPendingWork: session.hasPendingWork || processor?.awaitsUpstream == true)
+      isComplete: isComplete, isFinished: session.isFinished,
+      hasPendingWork: session.hasPendingWork || processor?.awaitsUpstream == true)
   }
 
   private func perform(
