@@ -133,7 +133,7 @@ def every_metric(start, device, tmp_path):
 
 
 def test_the_documentation_lists_every_metric(every_metric):
-    page = (ROOT / "Sources" / "MockAPNS" / "Documentation.docc" / "Operations.md").read_text()
+    page = (ROOT / "Documentation" / "Operations.md").read_text()
     rows = re.findall(r"^\| `((?:apns_mock|process)_\w+)` \| (\w+) \| (.*?) \|", page, re.MULTILINE)
     documented = {(name, kind): set(re.findall(r"`(\w+)`", labels)) for name, kind, labels in rows}
     assert documented == every_metric
