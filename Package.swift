@@ -213,6 +213,7 @@ let package = Package(
       dependencies: [
         "APNSMockRules", "APNSMockFaultModel", "APNSMockFaults", "APNSMockHTTPMessage", "APNSMockInbox",
         "APNSMockNotation", "APNSMockPushQuery", "APNSMockTestSupport",
+        .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
       ],
       swiftSettings: strict),
     .testTarget(

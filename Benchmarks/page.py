@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Measures the web UI in Chromium with 100 000 recorded pushes, while 200 pushes per second arrive: first paint with an empty cache,
-frames per second while the list scrolls and while each other view is open, the number of DOM nodes, and the time of a search.
+frames per second while the list scrolls and while each other view is open, the number of DOM nodes, and the time of a search. And the
+report of a run with 20 000 pushes: the time until it is written, its size, and the time until it is usable from disk.
 
 Run it with the client tests' Python on an idle machine: .build/clients/bin/python Benchmarks/page.py
 """
@@ -12,6 +13,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "Tests/Clients"))
@@ -93,6 +95,7 @@ def main():
             rows = measure(server, arguments)
         finally:
             server.stop()
+        rows += reports(pathlib.Path(arguments.binary).resolve(), certs, arguments.runs)
     print(HEAD)
     for row in rows:
         print(row.line())
@@ -149,6 +152,34 @@ def figures(running, server, needles, runs):
             nodes.values.append(view.page.evaluate("() => document.querySelectorAll('*').length"))
             view.close()
     return [paint, frames, *views, nodes, search]
+
+
+def reports(binary, certs, runs):
+    written, size, usable = Row("report-written", "ms", 1500), Row("report-size", "MB", 15), Row("report-usable", "ms", 1000)
+    server = Server(binary, certs, "--profile", "flaky-503")
+    try:
+        run = server.request("POST", "/api/v1/runs", {"name": "benchmark"}).json["id"]
+        body = pathlib.Path(server.directory) / "body"
+        body.write_text('{"aps":{"alert":{"title":"One of many","body":"Text"}}}')
+        push(server, body, ["-n", "20000", "-c", "4", "-m", "100"]).wait()
+        server.api("PATCH", f"/runs/{run}", {"ended": True})
+        path = pathlib.Path(server.directory) / "report.html"
+        with browser.running() as running:
+            for _ in range(runs):
+                began = time.monotonic()
+                path.write_bytes(server.request("GET", f"/api/v1/runs/{run}/report").body)
+                written.values.append((time.monotonic() - began) * 1000)
+                size.values.append(path.stat().st_size / 1e6)
+                context = running.browser.new_context(offline=True)
+                page = context.new_page()
+                began = time.monotonic()
+                page.goto(path.as_uri(), wait_until="commit")
+                page.locator("body[data-state=ready]").wait_for()
+                usable.values.append((time.monotonic() - began) * 1000)
+                context.close()
+    finally:
+        server.stop()
+    return [written, size, usable]
 
 
 if __name__ == "__main__":

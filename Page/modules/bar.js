@@ -64,6 +64,13 @@ export class Bar {
     replace(this.tokens, clock.rejects_new_tokens && [icon("warning"), h("span", {}, tokenWarning(clock))]);
   }
 
+  /** Says that the link which opened the page is of another inbox. */
+  showOtherInbox() {
+    const notice = h("div", { class: "banner", role: "status" }, icon("warning"),
+      h("span", {}, "The link is of another inbox: the push with this number here is another one, or there is none. "), button("Close", () => notice.remove(), { class: "small" }));
+    this.tokens.after(notice);
+  }
+
   resetClock() {
     put("/clock", { mode: "real" }).then((clock) => {
       this.setClock(clock);

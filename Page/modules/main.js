@@ -1,7 +1,6 @@
 // Connects the modules: shows the view of the URL and dispatches server events.
 import * as api from "./api.js";
 import { Bar } from "./bar.js";
-import { Detail } from "./detail.js";
 import { throttled } from "./dom.js";
 import { early } from "./early.js";
 import { count } from "./format.js";
@@ -10,15 +9,9 @@ import { Inbox } from "./inbox.js";
 import { Reachability } from "./reachability.js";
 import * as serverClock from "./clock.js";
 import * as keys from "./keys.js";
+import { LateDetail } from "./latedetail.js";
 import { Live } from "./live.js";
-import { ConnectPanel } from "./panels/connect.js";
-import { ConnectionsPanel } from "./panels/connections.js";
-import { DevicesPanel } from "./panels/devices.js";
-import { FaultsPanel } from "./panels/faults.js";
-import { FindingsPanel } from "./panels/findings.js";
-import { OverviewPanel } from "./panels/overview.js";
-import { RunsPanel } from "./panels/runs.js";
-import { go, shown, start as startRoute, TABS } from "./route.js";
+import { go, noteInbox, shown, start as startRoute, TABS } from "./route.js";
 import { showMessage } from "./copy.js";
 import { StoreState } from "./storestate.js";
 import * as theme from "./theme.js";
@@ -37,6 +30,8 @@ api.onTokenNeeded((wasWrong) => {
   return tokenRequest;
 });
 
+const RETRY = 2000; // milliseconds
+
 const actions = {
   open: (push, link = null) => go({ view: "inbox", push, link, tab: shown.push === null ? "preview" : shown.tab }),
   openLink: (link) => go({ view: "inbox", push: link, link }),
@@ -48,16 +43,11 @@ const actions = {
   addCondition: (text) => go({ view: "inbox", q: shown.q.split(" ").includes(text) ? shown.q : `${shown.q} ${text}`.trim() }),
 };
 
-const connect = new ConnectPanel();
-const detail = new Detail(actions, connect.element, new OverviewPanel());
+const detail = new LateDetail();
 const inbox = new Inbox(detail, actions, { onPause: showLive, onNew: () => !inbox.isPaused && groups.refresh(), onClock: () => readClock() });
-const faults = new FaultsPanel(actions, (profile, added) => bar.setProfile(profile, added), (clock) => bar.setClock(clock));
-const panels = {
-  overview: new OverviewPanel(), findings: new FindingsPanel(actions), connections: new ConnectionsPanel(actions), devices: new DevicesPanel(actions),
-  runs: new RunsPanel(actions), faults, connect,
-};
+const panels = {}; // of the views other than the list, once they are loaded
 const bar = new Bar(document.getElementById("bar"), document.getElementById("banner"), {
-  pause: () => inbox.togglePause(), theme: changeTheme, keys: keys.showSheet, compose: () => detail.compose(), reload: () => faults.load(),
+  pause: () => inbox.togglePause(), theme: changeTheme, keys: keys.showSheet, compose: () => detail.compose(), reload: () => loadFaults(),
 });
 const groups = new Groups(document.getElementById("groups"), (field) => {
   go({ view: "inbox" });
@@ -80,17 +70,18 @@ function showLive() {
 }
 
 const refreshInbox = throttled(() => inbox.refresh(), 500);
-const refreshFaults = throttled(() => faults.load(), 1500);
+const refreshFaults = throttled(() => loadFaults(), 1500);
+const loadFaults = () => panels.faults?.load();
 const handlers = {
   "push": (record) => inbox.onEvent("push", record),
   "push.updated": (record) => inbox.onEvent("push.updated", record),
-  "connection": () => shown.view === "connections" && panels.connections.refresh(),
-  "profile": () => faults.load(),
-  "rule": () => faults.load(),
+  "connection": () => shown.view === "connections" && panels.connections?.refresh(),
+  "profile": loadFaults,
+  "rule": loadFaults,
   "reset": ({ reset }) => {
     if (reset.includes("inbox")) refreshInbox();
     if (reset.includes("clock")) readClock();
-    faults.load();
+    loadFaults();
   },
   "deleted": () => refreshInbox(),
   "clock": () => readClock(),
@@ -100,7 +91,7 @@ const live = new Live((event, data) => {
   handlers[event]?.(data);
   if (event !== "push" && event !== "push.updated") return;
   if (shown.view === "faults") refreshFaults();
-  else if (shown.view === "inbox") detail.overview.refresh();
+  else if (shown.view === "inbox") detail.refreshOverview();
   else panels[shown.view]?.refresh?.();
 }, (now) => {
   connectionState = now;
@@ -135,13 +126,31 @@ keys.start({
   ...Object.fromEntries(TABS.map((tab, index) => [String(index + 1), () => shown.push !== null && actions.tab(tab)])),
 });
 
-showViews(main, panels, inbox);
+const show = showViews(main, panels, inbox);
 // The rows come first: on a slow network everything else would delay them.
 const started = inbox.start();
+const isListAlone = shown.view === "inbox" && shown.push === null;
+(isListAlone ? started : Promise.resolve()).then(async () => {
+  const views = (await loadLater()).createViews(actions, bar);
+  Object.assign(panels, views.panels);
+  detail.use(views.detail);
+  show();
+  loadFaults();
+  panels.connect.load();
+});
 started.then(() => {
   groups.load();
-  faults.load();
   readClock();
-  connect.load();
+  api.get("/status").then(({ inbox: { id } }) => noteInbox(id) && bar.showOtherInbox(), () => {});
   new StoreState().start().catch(() => {});
 });
+
+async function loadLater() {
+  for (;;) {
+    try {
+      return await import("./later.js");
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, RETRY)); // The server does not respond.
+    }
+  }
+}

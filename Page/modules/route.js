@@ -74,10 +74,21 @@ function setLink(query, link) {
   if (seq !== null) query.set("seq", seq);
 }
 
-/** The absolute URL of the push that is shown. */
+// The id of the inbox, once it is known, and that of the link which opened the page.
+let inbox = null;
+let linkedInbox = null;
+
+/** Notes the id of the inbox; returns whether the page was opened by a link to a push of another one. */
+export function noteInbox(id) {
+  inbox = id ?? null;
+  return inbox !== null && linkedInbox !== null && linkedInbox !== inbox;
+}
+
+/** The absolute URL of the push that is shown. It names the inbox, because others have pushes with the same number. */
 export function linkToPush() {
   const query = new URLSearchParams();
   setLink(query, shown.link ?? String(shown.push));
+  if (inbox !== null) query.set("inbox", inbox);
   if (isInFile) return `${location.href.split("#")[0]}#view=inbox&${query}`;
   return `${location.origin}/?${query}`;
 }
@@ -86,6 +97,7 @@ function read() {
   const query = new URLSearchParams(isInFile ? location.hash.slice(1) : location.search);
   const one = (name, of, otherwise) => (of.includes(query.get(name)) ? query.get(name) : otherwise);
   const id = query.get("push")?.trim() || null;
+  if (id !== null && query.has("inbox")) linkedInbox = query.get("inbox");
   const seq = seqOf(id);
   const attempt = /^[0-9]{1,15}$/.test(query.get("attempt") ?? "") ? query.get("attempt") : null;
   const ofLink = seqOf(query.get("seq"));

@@ -52,6 +52,9 @@ static const struct apns_embedded_file files[] = {
   {"modules/bar.js", (const char[]) {
 #embed "../../Page/modules/bar.js" suffix(, 0)
   }},
+  {"modules/charts/delays.js", (const char[]) {
+#embed "../../Page/modules/charts/delays.js" suffix(, 0)
+  }},
   {"modules/charts/ranking.js", (const char[]) {
 #embed "../../Page/modules/charts/ranking.js" suffix(, 0)
   }},
@@ -169,6 +172,12 @@ static const struct apns_embedded_file files[] = {
   {"modules/lanes.js", (const char[]) {
 #embed "../../Page/modules/lanes.js" suffix(, 0)
   }},
+  {"modules/latedetail.js", (const char[]) {
+#embed "../../Page/modules/latedetail.js" suffix(, 0)
+  }},
+  {"modules/later.js", (const char[]) {
+#embed "../../Page/modules/later.js" suffix(, 0)
+  }},
   {"modules/libraries.js", (const char[]) {
 #embed "../../Page/modules/libraries.js" suffix(, 0)
   }},
@@ -243,6 +252,9 @@ static const struct apns_embedded_file files[] = {
   }},
   {"modules/preview/plain.js", (const char[]) {
 #embed "../../Page/modules/preview/plain.js" suffix(, 0)
+  }},
+  {"modules/preview/states.js", (const char[]) {
+#embed "../../Page/modules/preview/states.js" suffix(, 0)
   }},
   {"modules/preview/preview.js", (const char[]) {
 #embed "../../Page/modules/preview/preview.js" suffix(, 0)

@@ -46,10 +46,9 @@ import Testing
     }
   }
 
-  /// The page loads one script with all modules, each after those that it imports, and one style sheet.
-  /// Returns the modules of a script, each of which is defined before it is imported.
-  private func modules(in script: String) -> Set<String> {
-    var defined: Set<String> = []
+  /// Returns the modules of a script and those that are defined before it. Each is defined before it is imported.
+  private func modules(in script: String, after earlier: Set<String> = []) -> Set<String> {
+    var defined = earlier
     for line in script.split(separator: "\n") {
       if let match = line.firstMatch(of: #/modules\["([^"]+)"\] = \(\(\) => \{/#) {
         defined.insert(String(match.output.1))
@@ -61,13 +60,17 @@ import Testing
     return defined
   }
 
-  @Test func pageLoadsOneScriptAndOneStyleSheet() async throws {
+  /// The page loads a script for the first request, one for the list and one for everything else, with all modules, each after
+  /// those that it imports, and one style sheet.
+  @Test func pageLoadsFewScriptsAndOneStyleSheet() async throws {
     try await TestServer.run { server in
       let page = await server.client.request("GET", "/", [("accept", "text/html")]).text
       let loaded = page.matches(of: #/(?:src|rel="stylesheet" href)="\/page\/([^"]+)"/#).map { String($0.output.1) }
-      #expect(loaded.map { $0.prefix { $0 != "?" } } == ["app.css", "app.js"])
+      #expect(loaded.map { $0.prefix { $0 != "?" } } == ["early.js", "app.css", "app.js"])
+      let first = await server.client.get("/page/app.js").text
+      let later = first.firstMatch(of: #/import\("\/page\/(later\.js\?v=[0-9a-f]+)"\)/#).map { String($0.output.1) }
       // With the version that the page names, a browser keeps them; without it, it asks each time.
-      for path in loaded {
+      for path in loaded + [try #require(later)] {
         let kept = await server.client.request("GET", "/page/\(path)", [("accept-encoding", "gzip")])
         #expect(kept.headers["cache-control"] == "public, max-age=31536000, immutable")
         #expect(kept.headers["content-encoding"] == "gzip")
@@ -79,7 +82,11 @@ import Testing
       _ = await server.client.send("POST", "/api/v1/runs", "{}")
       let report = await server.client.get("/api/v1/runs/r1/report")
       #expect(report.status == 200)
-      let defined = modules(in: script.text).union(modules(in: report.text))
+      let ofList = modules(in: script.text)
+      let rest = await server.client.get("/page/later.js").text
+      let names = rest.matches(of: #/modules\["([^"]+)"\] = \(\(\) => \{/#).map { String($0.output.1) }
+      #expect(!names.isEmpty && ofList.isDisjoint(with: names), "a module is loaded once")
+      let defined = modules(in: rest, after: ofList).union(modules(in: report.text))
       let modules = EmbeddedFile.page.map(\.name).filter { $0.hasSuffix(".js") }
       #expect(defined == Set(modules), "a module that no other one imports is dead")
       let style = await server.client.get("/page/app.css")

@@ -106,6 +106,50 @@ def shots(seqs):
     ]
 
 
+# The tests of a run: the rule that is active, why the test fails, and the number of accepted pushes.
+TESTS = [
+    ("tests/test_orders.py::test_shipped", None, None, 6),
+    ("tests/test_orders.py::test_every_device_is_told", {"name": "down", "do": {"respond": {"status": 503}}, "trigger": {"after": 3}},
+     "AssertionError: expected that none is lost\n2 of 5 pushes were not accepted\ntests/test_orders.py:31", 3),
+    ("tests/test_tokens.py::test_unregistered_is_forgotten", {"name": "gone", "do": {"respond": {"reason": "Unregistered"}}},
+     "AssertionError: the device token is still in the table\ntests/test_tokens.py:58", 0),
+    ("tests/test_tokens.py::test_renewal", None, None, 4),
+]
+
+
+def record_run(server):
+    """Records a run of which two tests fail; returns its id."""
+    server.api("POST", "/reset")
+    run = server.request("POST", "/api/v1/runs", {
+        "name": "pytest tests", "labels": {"commit": "4f2a91c", "branch": "main"}, "command": "pytest tests --apns-mock-seed 918273"}).json["id"]
+    for first, (name, rule, message, accepted) in enumerate(TESTS):
+        test = server.request("POST", f"/api/v1/runs/{run}/tests", {"name": name}).json["number"]
+        if rule:
+            server.api("POST", "/rules", {**rule, "run": run})
+        one = browser.Provider(server)
+        for number in range(accepted + (2 if rule else 0)):
+            one.push(device(60 + 10 * first + number), {"aps": {"alert": {"title": "Order shipped", "body": f"Your parcel {number} left the warehouse."}}}, topic=TOPIC)
+        one.close()
+        server.api("PATCH", f"/runs/{run}/tests/{test}", {"outcome": "failed" if message else "passed", "message": message})
+        server.api("POST", "/reset", {"rules": True})
+    server.api("PATCH", f"/runs/{run}", {"ended": True})
+    return run
+
+
+def save_report(server, chromium, folder):
+    """Saves the picture of a report that is opened from disk."""
+    run = record_run(server)
+    path = pathlib.Path(server.directory) / "report.html"
+    path.write_bytes(server.request("GET", f"/api/v1/runs/{run}/report").body)
+    context = chromium.browser.new_context(offline=True, viewport={"width": 1360, "height": 860}, reduced_motion="reduce")
+    page = context.new_page()
+    page.goto(path.as_uri())
+    page.locator("body[data-state=ready]").wait_for()
+    save(page.screenshot(), folder / "report.png")
+    print(folder / "report.png")
+    context.close()
+
+
 def save(picture, path):
     """Saves the image with a palette of 256 colors, a third of the size without a visible difference."""
     image = Image.open(io.BytesIO(picture)).convert("RGB")
@@ -138,6 +182,7 @@ def main():
                     save(view.page.screenshot(), folder / f"{name}.png")
                     print(folder / f"{name}.png")
                     view.close()
+                save_report(server, chromium, folder)
         finally:
             server.kill()
 

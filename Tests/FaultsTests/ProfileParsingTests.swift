@@ -284,7 +284,8 @@ import Testing
     let definition = try AddedRuleDefinition.parse("do: {close: }", defaultName: "rule-7")
     #expect(
       definition
-        == AddedRuleDefinition(rule: Rule(name: "rule-7", action: .close), isNamed: false, ttl: nil, warnings: []))
+        == AddedRuleDefinition(
+          rule: Rule(name: "rule-7", action: .close), isNamed: false, ttl: nil, scope: nil, run: nil, warnings: []))
   }
 
   @Test(arguments: [

@@ -152,7 +152,10 @@ import Testing
     for map in RuleValues.schema.description.withNestedMaps where map.name != "ago" {
       expected.formUnion(map.fields.map { "\(map.name).\($0.name)" })
     }
-    #expect(expected.subtracting(written).sorted() == ["match.\(MatchKey.equals.rawValue)", "rule.\(RuleValues.ttl)"])
+    #expect(
+      expected.subtracting(written).sorted() == [
+        "match.\(MatchKey.equals.rawValue)", "rule.run", "rule.scope", "rule.\(RuleValues.ttl)",
+      ])
   }
 
   @Test func ruleAsText() throws {

@@ -52,18 +52,13 @@ import Testing
     #expect(!report.isComplete)
   }
 
-  /// Returns the number of records with evidence.
-  private static func evidenceCount(in scene: FindingsScenario) -> Int {
-    scene.inbox.analyzer.state.withLockedValue { $0.own.findingsState.evidence.count }
-  }
-
   @Test func evictedStateIsReleased() throws {
     let scene = FindingsScenario(maxRecords: 10)
     for start in stride(from: Int64(0), to: 12_000, by: 10) {
       for step in Self.repetitions(10, from: start) { scene.add(step) }
       try scene.inbox.updateFindings(by: PushFixture.rulebook)
     }
-    #expect(Self.evidenceCount(in: scene) <= 4096)
+    #expect(scene.inbox.analyzer.seqs.count <= 4096)
     #expect(scene.earners(of: .retriedPermanent).count == 10)
   }
 
@@ -80,7 +75,7 @@ import Testing
     let scene = FindingsScenario(Self.repetitions(2) + [Step(at: 5000, answer: "pending", push: "b")])
     #expect(scene.earners(of: .retriedPermanent) == [2])
     scene.inbox.removeAll()
-    #expect(Self.evidenceCount(in: scene) == 0)
+    #expect(scene.inbox.analyzer.seqs.isEmpty)
     for step in Self.repetitions(2, from: 10) { scene.add(step) }
     #expect(scene.earners(of: .retriedPermanent) == [5])
   }

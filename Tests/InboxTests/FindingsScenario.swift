@@ -1,3 +1,4 @@
+import NIOConcurrencyHelpers
 import APNSMockRules
 import APNSMockTestSupport
 import Testing
@@ -185,4 +186,11 @@ final class FindingsScenario {
 
 extension Step: CustomTestStringConvertible {
   var testDescription: String { "\(at) ms \(push) \(answer)" }
+}
+
+extension FindingsAnalyzer {
+  /// The `seq` of each record with evidence, in no order.
+  var seqs: [Int] {
+    state.withLockedValue { Array($0.own.findingsState.evidence.keys) } + deliveries.withLockedValue { Array($0.keys) }
+  }
 }

@@ -1,5 +1,6 @@
 // The overview of the pushes that match the search: counts over time, latencies, and the most common values.
 import { get } from "../api.js";
+import { delayChart } from "../charts/delays.js";
 import { ranking } from "../charts/ranking.js";
 import { compareSearches } from "../compare.js";
 import { TimeChart } from "../charts/timechart.js";
@@ -75,7 +76,7 @@ export class OverviewPanel {
       delay.retries > 0 && [tile("Wait before a retry, median", latency(delay.median_ms)), tile("Wait before a retry, longest", latency(delay.max_ms))],
       response.max_ms >= SLOW && tile("Slowest response", latency(response.max_ms)),
       stats.evicted > 0 && tile("Evicted", count(stats.evicted)));
-    replace(this.lists, LISTS.map(([member, field, title]) => ranking(title,
+    replace(this.lists, delayChart("Waits before retries", delay.buckets ?? [], "APNs asks for longer and longer waits: they should grow from attempt to attempt."), LISTS.map(([member, field, title]) => ranking(title,
       Object.entries(stats[member].counts).sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)), (value) => this.filter(withTerm(q, field, value)), member === "status" ? tone : null)));
   }
 

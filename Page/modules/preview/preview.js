@@ -7,6 +7,7 @@ import { apsOf, KIND_NAMES, object } from "../summary.js";
 import { quoted } from "../terms.js";
 import { visible } from "../visible.js";
 import { outcomeLine } from "./outcome.js";
+import { activityStates } from "./states.js";
 import { activityCard, activityFacts, island } from "./activity.js";
 import { alertFacts, banner, homeIcon, longLook } from "./alert.js";
 import { display } from "./display.js";
@@ -20,6 +21,7 @@ export function previewTab(record, actions) {
     h("div", { class: "preview" }, stage(record, preview)),
     statement(preview),
     facts(record, preview.kind),
+    preview.kind === "liveactivity" && activityStates(record, actions.open),
     preview.notes.length > 0 && h("ul", { class: "notes" }, preview.notes.map((note) => h("li", {}, visible(note)))),
     gauge(record.request?.size),
     outcomeLine(record),

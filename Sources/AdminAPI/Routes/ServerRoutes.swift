@@ -214,6 +214,7 @@ extension Inbox {
 extension InboxSnapshot {
   /// Writes the size of the inbox as members.
   func write(to writer: inout JSONWriter, of inbox: Inbox) {
+    writer.member("id", inbox.isOfSeveralServers ? nil : inbox.id)
     writer.member("records", count)
     writer.member("bytes", bytes)
     writer.member("evicted", evicted)

@@ -14,6 +14,8 @@ internal import APNSMockTLSEngine
 struct WebUIBundle {
   /// The name of the script.
   static let scriptName = "app.js"
+  /// The name of the script that the other one loads later, and its module.
+  private static let (laterName, laterEntry) = ("later.js", "modules/later.js")
   /// The name of the style sheet.
   static let styleName = "app.css"
 
@@ -55,12 +57,24 @@ struct WebUIBundle {
       } else if line.contains("type=\"module\"") {
         let (entry, isAsync) = (Self.file(in: line), line.contains(" async "))
         let name = isAsync ? entry.split(separator: "/").last.map(String.init) ?? entry : Self.scriptName
-        scripts[name] = Self.script(of: entry, in: files)
+        var modules = ModuleBundler(files: files)
+        if !isAsync { modules.script += "globalThis.apnsMock = { modules };\n" }
+        modules.add(entry)
+        scripts[name] = modules.script
+        if !isAsync {
+          modules.script = "const { modules } = globalThis.apnsMock;\n"
+          modules.add(Self.laterEntry)
+          scripts[Self.laterName] = modules.script
+        }
         lines.append("  <script type=\"module\"\(isAsync ? " async" : "") src=\"\(tag(name))\"></script>")
       } else {
         lines.append(line)
       }
     }
+    // The module of the other script is known by its name after that was loaded.
+    let later = scripts[Self.laterName].map { "\(tag(Self.laterName))\(File($0).version)" } ?? ""
+    scripts[Self.scriptName] = scripts[Self.scriptName]?.replacing(
+      "import(\"./later.js\")", with: "import(\"\(later)\").then(() => modules[\"\(Self.laterEntry)\"])")
     var bundled = scripts.mapValues { File($0) }
     bundled[Self.styleName] = File(styles.joined(separator: "\n"))
     page = bundled.reduce(lines.joined(separator: "\n")) { page, file in
@@ -99,7 +113,7 @@ struct WebUIBundle {
 /// Supports what the web UI's modules use: each import in one line, declarations with `export`, no cycles.
 private struct ModuleBundler {
   let files: [String: EmbeddedFile]
-  private(set) var script = "const modules = {};\n"
+  var script = "const modules = {};\n"
   private var added: Set<String> = []
 
   init(files: [String: EmbeddedFile]) { self.files = files }

@@ -63,7 +63,7 @@ final class FindingsAnalyzer: Sendable {
   private let ends = NIOLockedValueBox(Ends())
   /// What happened to pushes on their way to the device, by the `seq` of their records; for the same reason with a lock of
   /// its own.
-  private let deliveries = NIOLockedValueBox([Int: [FindingEvidence]]())
+  let deliveries = NIOLockedValueBox([Int: [FindingEvidence]]())
 
   /// Analyzes all new records.
   ///

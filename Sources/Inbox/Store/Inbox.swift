@@ -20,6 +20,9 @@ package final class Inbox: Sendable {
 
   /// The maximum number of records.
   package let maxRecords: Int
+  /// Distinguishes this inbox from others, whose pushes have the same numbers; nil for imported records.
+  package var id: String? { currentID.withLockedValue(\.self) }
+  private let currentID: NIOLockedValueBox<String?>
   /// The maximum memory of the records, in bytes.
   package let maxBytes: Int
   /// The received pushes that are kept. Imported ones always are.
@@ -61,6 +64,7 @@ package final class Inbox: Sendable {
     self.attempts = attempts
     self.writer = writer
     runs = RunList()
+    currentID = NIOLockedValueBox(String(UInt64.random(in: (1 << 28)..<(1 << 32)), radix: 16))
     state = NIOLockedValueBox(State(writer?.store))
     guard let writer else { return }
     // Findings that compare several pushes cover those since the start.
@@ -71,6 +75,7 @@ package final class Inbox: Sendable {
   /// Creates an inbox without limits from imported records, which keep their `seq`, and their runs.
   init(imported records: RecordStorage, lastSeq: Int, runs: [TestRun] = []) {
     self.runs = RunList(runs)
+    currentID = NIOLockedValueBox(nil)
     now = nil
     knownTargets = nil
     recording = .all
@@ -80,6 +85,9 @@ package final class Inbox: Sendable {
     writer = nil
     state = NIOLockedValueBox(State(records: records, nextSeq: lastSeq + 1))
   }
+
+  /// Continues with the id that a store has.
+  package func continueID(_ id: String) { currentID.withLockedValue { $0 = id } }
 
   // MARK: - Writing
 

@@ -95,7 +95,10 @@ package struct InboxStatistics: Sendable {
     writer.member("payload_bytes", payloadBytes)
     writer.objectMember("latency") { latencies.write(to: &$0, count: "answered") }
     writer.objectMember("time_to_acceptance") { timesToAcceptance.write(to: &$0, count: "pushes") }
-    writer.objectMember("retry_delay") { retryDelays.write(to: &$0, count: "retries") }
+    writer.objectMember("retry_delay") { writer in
+      retryDelays.write(to: &writer, count: "retries")
+      retryDelays.writeBuckets(to: &writer)
+    }
     writer.objectMember("outcome", outcomes.write)
     writer.objectMember("status", statuses.write)
     writer.objectMember("reason", reasons.write)
@@ -120,6 +123,27 @@ private struct Latencies: Sendable {
     counts[(nanoseconds >> shift) << shift, default: 0] += 1
     count += 1
     maximum = max(maximum, nanoseconds)
+  }
+
+  /// The milliseconds at which the parts of a chart begin.
+  private static let bounds: [Int64] = [
+    0, 10, 50, 100, 250, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 300_000, 900_000,
+  ]
+
+  /// Writes the number of latencies in each part of a chart.
+  func writeBuckets(to writer: inout JSONWriter) {
+    var buckets = [Int](repeating: 0, count: Self.bounds.count)
+    for (latency, count) in counts {
+      buckets[Self.bounds.partitioningIndex { $0 * 1_000_000 > latency } - 1] += count
+    }
+    writer.arrayMember("buckets") { writer in
+      for (bound, count) in zip(Self.bounds, buckets) {
+        writer.object { writer in
+          writer.member("from_ms", bound)
+          writer.member("count", count)
+        }
+      }
+    }
   }
 
   /// - Parameter name: The name of the member with the number of latencies.

@@ -25,6 +25,8 @@ enum StateRow {
   static let clock = "clock"
   /// The numbers of generated device tokens and channel ids, so that none is generated again.
   static let generated = "generated"
+  /// The id of the inbox, by which links name it.
+  static let inbox = "inbox"
   /// The fixture files that the server was started with.
   static let fixtures = "fixtures"
 
@@ -103,6 +105,11 @@ extension ServerState {
       writer.serverState.remove(where: isOfFixtures)
       writer.serverState.didChange(StateRow.fixtures)
     }
+    if let id = rows[StateRow.inbox], id.utf8.count == 8 {
+      inbox.continueID(id)
+    } else {
+      writer.serverState.didChange(StateRow.inbox)
+    }
     restoreClock(rows)
     restoreFixtures(rows)
     restoreKeys(rows)
@@ -145,6 +152,7 @@ extension ServerState {
       return StoredClock(frozenAt: mode == .frozen ? clock.now : nil, offset: clock.machineOffset).rowText
     case StateRow.generated:
       return StoredCounts(deviceTokens: deviceTokens.count.load(ordering: .relaxed), channels: channels.idCount).rowText
+    case StateRow.inbox: return inbox.id
     case StateRow.fixtures: return initialFixtures.withLockedValue { $0 }
     case FaultControl.row: return faults.storedRow(name)
     default: break

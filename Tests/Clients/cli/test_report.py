@@ -1,11 +1,14 @@
 """The report of a run: `exec --report`, `apns-mock report`, baselines, summaries and JUnit files."""
 
+import base64
 import json
 import os
+import random
 import re
 import sys
 import threading
 import xml.etree.ElementTree
+import zlib
 
 import pytest
 
@@ -112,6 +115,57 @@ def test_a_baseline_says_what_is_new(suite, binary, tmp_path):
         assert summary(tmp_path / "new.html")["baseline"]["old"]["tests"] == 2
     suite("--report", "other.html", "--baseline", "old.html", program='test("test_else", "ab")')
     assert summary(tmp_path / "other.html")["baseline"]["another_suite"]
+
+
+def embedded(path):
+    """Returns the numbers of the pushes in a report, in the order of the file."""
+    text = re.search(r'id="records">(.*?)</script>', path.read_text())[1]
+    return [int(seq) for seq in re.findall(rb'^{"seq":(\d+),', zlib.decompress(base64.b64decode(text), -15), re.M)]
+
+
+@pytest.fixture
+def big_report(suite, binary, tmp_path):
+    """`big_report(failed, accepted, bytes)` writes the report of a run with so many pushes, the failed ones first."""
+    def write(failed, accepted, size):
+        suite("--export", "one.ndjson", "--profile", "flaky-503?rate=1&streak=1", program='test("test_a", "ab"); test("test_a", "ab")')
+        lines = [json.loads(line) for line in (tmp_path / "one.ndjson").read_text().splitlines()]
+        heads = [line for line in lines if "kind" in line and "seq" not in line]
+        bad, good = [line for line in lines if "seq" in line]
+        assert (bad["served"]["status"], good["served"]["status"]) == (503, 200)
+        generator = random.Random(7)
+        with open(tmp_path / "big.ndjson", "w") as file:
+            for line in heads:
+                file.write(json.dumps(line) + "\n")
+            for seq in range(1, failed + accepted + 1):
+                record = (bad if seq <= failed else good) | {"seq": seq}
+                # What cannot be compressed.
+                payload = {"aps": {"alert": base64.b64encode(generator.randbytes(size)).decode()}}
+                record["request"] = record["request"] | {"payload": payload, "device_token": f"{seq:064x}", "path": f"/3/device/{seq:064x}"}
+                file.write(json.dumps(record, separators=(",", ":")) + "\n")
+        result = run(binary, "report", "big.ndjson", "-o", "big.html", cwd=tmp_path, timeout=120)
+        assert result.returncode == 0, result.stderr
+        return tmp_path / "big.html"
+    return write
+
+
+@pytest.mark.timeout(240)  # The quick build takes ten times as long as that of the packages.
+def test_a_report_has_at_most_20_000_pushes(big_report):
+    path = big_report(700, 19_800, 6)
+    seqs = embedded(path)
+    assert (summary(path)["pushes"], summary(path)["embedded"], len(seqs)) == (20_500, 20_000, 20_000)
+    # Those that were not accepted, and the newest of the others.
+    assert seqs == [*range(1, 701), *range(1_201, 20_501)]
+    assert path.stat().st_size < 15_000_000
+
+
+@pytest.mark.timeout(240)
+def test_a_report_has_at_most_15_megabytes(big_report):
+    path = big_report(5_000, 500, 2_900)
+    seqs = embedded(path)
+    assert 12_000_000 < path.stat().st_size <= 15_000_000
+    # The newest of those that were not accepted; the others are counted.
+    assert seqs == list(range(seqs[0], 5_001)) and len(seqs) == summary(path)["embedded"] < 5_000
+    assert summary(path)["pushes"] == 5_500 and summary(path)["outcomes"]["accepted"] == 500
 
 
 def test_report_of_exports(suite, binary, tmp_path):

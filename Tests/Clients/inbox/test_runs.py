@@ -334,6 +334,15 @@ def test_a_run_survives_a_restart_with_a_store(binary, certs, tmp_path):
     stop_cleanly(server)
 
 
+def test_an_inbox_has_an_id_that_its_store_keeps(binary, certs, tmp_path):
+    ids = []
+    for store in (["--store", f"sqlite:{tmp_path / 'inbox.db'}"], ["--store", f"sqlite:{tmp_path / 'inbox.db'}"], []):
+        server = Server(binary, certs, *store)
+        ids.append(server.api("GET", "/status")["inbox"]["id"])
+        stop_cleanly(server)
+    assert ids[0] == ids[1] != ids[2] and all(len(id) == 8 for id in ids)
+
+
 def test_a_changed_clock_is_noted_in_open_runs(quiet):
     one = start(quiet, name="suite")
     quiet.api("POST", "/clock/advance", {"by": "61m"})

@@ -82,7 +82,13 @@ def test_a_link_to_an_attempt(start, open_page, provider, device):
     view.page.get_by_role("button", name="Copy link").click()
     view.page.locator(".toast", has_text="Copied the link").wait_for()
     link = view.page.evaluate("() => navigator.clipboard.readText()")
-    assert link == f"{view.base}/?push={id}&attempt=1&seq=1"
+    inbox = server.api("GET", "/status")["inbox"]["id"]
+    assert link == f"{view.base}/?push={id}&attempt=1&seq=1&inbox={inbox}"
+    view.page.goto(link)
+    view.page.locator(".detail-line", has_text="#1").wait_for()
+    assert view.page.get_by_text("The link is of another inbox").count() == 0
+    view.page.goto(link.replace(inbox, "00000000"))
+    view.page.get_by_text("The link is of another inbox").wait_for()
     view.page.goto(link)
     view.page.locator(".detail-line", has_text="#1").wait_for()
     view.page.reload()

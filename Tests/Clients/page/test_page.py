@@ -64,6 +64,23 @@ def test_each_kind_of_push_has_a_preview(server, kept_view, provider, device, ty
         assert word in text, f"{word!r} is missing in:\n{text}"
 
 
+def test_a_live_activity_has_its_states_over_time(server, kept_view, provider, device):
+    one = provider(server)
+    for event, state in (("start", {"eta": "14:05", "gate": "B"}), ("update", {"eta": "14:09", "gate": "B"}), ("end", {"eta": "14:09", "gate": "C"})):
+        start = {"attributes-type": "Ride", "attributes": {}, "alert": {"title": "Off", "body": "we go"}} if event == "start" else {}
+        one.push(device, {"aps": {"timestamp": NOW, "event": event, "content-state": state, **start}}, topic="com.example.app.push-type.liveactivity", type="liveactivity")
+    first, second, _ = [push["seq"] for push in server.pushes(device_token=device)]
+    kept_view.visit(f"/?q=token:{device}&push={second}")
+    states = kept_view.page.locator(f".tab-panel[data-seq='{second}'] .state-list li")
+    states.nth(2).wait_for()
+    texts = [" ".join(text.split()) for text in states.all_inner_texts()]
+    # Of each state, what has changed.
+    assert [text.split(" ", 1)[1] for text in texts] == ["start eta 14:05, gate B", "update eta 14:09", "end gate C"]
+    assert states.nth(1).get_attribute("aria-current") == "true"
+    states.nth(0).get_by_role("button").click()
+    kept_view.page.locator(f".tab-panel[data-seq='{first}'] .state-list li").nth(2).wait_for()
+
+
 def test_device_management_is_shown(server, open_page, device):
     """APNs accepts MDM pushes only with certificates for MDM topics; the preview does not depend on the response."""
     with httpx.Client(http2=True, verify=ssl.create_default_context(cafile=server.ca), base_url=server.url) as client:

@@ -35,11 +35,14 @@ def boxes(view, selector):
 
 def test_the_page_loads_few_files(server, open_page):
     view = open_page(server).live()
+    view.until("() => performance.getEntriesByType('resource').some((one) => one.name.includes('/page/later.js'))")
     files = [name for name in view.page.evaluate("() => performance.getEntriesByType('resource').map((one) => new URL(one.name).pathname)")
              if name.startswith("/page/") and not name.endswith(".svg")]
-    assert sorted(files) == ["/page/app.css", "/page/app.js"]
-    text = server.request("GET", "/page/app.js").body.decode()
-    assert not re.search(r"^(import|export) ", text, re.M)
+    # The first rows need no more than these; what follows is loaded after them.
+    assert sorted(files) == ["/page/app.css", "/page/app.js", "/page/early.js", "/page/later.js"]
+    for name in ("app", "early", "later"):
+        text = server.request("GET", f"/page/{name}.js").body.decode()
+        assert not re.search(r"^(import|export) ", text, re.M), name
 
 
 # Overview

@@ -90,12 +90,22 @@ def test_the_views_work_without_a_server(opened, report):
     page.get_by_text("No pushes match.").wait_for()
     page.locator("#search").fill("nothing:1")
     page.get_by_text("unknown field").first.wait_for()
+    page.locator("#search").fill("")
+    page.wait_for_function("() => document.querySelectorAll('.row').length === 3")
     for view in ("Overview", "Findings", "Connections", "Report"):
         page.locator(f"[data-group='view {view.lower()}']").click()
+        if view == "Overview":
+            page.locator("main .overview .tile").first.wait_for()
     assert page.locator("[data-group^='view faults'], [data-group^='view devices']").count() == 0
     page.go_back()
     page.reload()
     page.locator("body[data-state=ready]").wait_for()
+
+
+def test_a_report_says_how_many_pushes_it_does_not_contain(opened, report):
+    report.write_text(report.read_text().replace('"embedded":3}', '"embedded":2}'))
+    page = opened(report)
+    page.get_by_text("This report contains 2 of 3 pushes: first those that were not accepted. The others are counted.").wait_for()
 
 
 def test_the_live_page_lists_runs_and_shows_their_reports(server, open_page, report):

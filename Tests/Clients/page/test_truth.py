@@ -253,6 +253,8 @@ def test_the_overview_shows_what_a_provider_waits_for(start, open_page, provider
     tile = view.page.locator(".tile", has_text="Time to success, median")
     tile.wait_for()
     assert re.search(r"\d+ ms|\d\.\d s", tile.inner_text())
+    chart = view.page.locator(".delays", has_text="Waits before retries")
+    assert re.search(r"(250|500) ms to \S+ \S*\s+1\b|1\.0 s to", " ".join(chart.inner_text().split())), chart.inner_text()
     # The mock's own time for a response is no measure.
     assert "p99" not in view.page.locator(".tiles").inner_text()
     ends = view.page.locator(".chart-axis span").all_inner_texts()
