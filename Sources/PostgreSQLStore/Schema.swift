@@ -112,7 +112,8 @@ enum Schema {
       """
   }
 
-  private static let blocks = "CREATE TABLE block (first_seq bigint PRIMARY KEY, oldest bigint NOT NULL, newest bigint NOT NULL);"
+  private static let blocks =
+    "CREATE TABLE block (first_seq bigint PRIMARY KEY, oldest bigint NOT NULL, newest bigint NOT NULL);"
 
   /// The number of takeovers, which only the active server increments, and the URL of that server.
   private static let epoch = """

@@ -193,7 +193,9 @@ import APNSMockNotation
 
   @Test(arguments: Setting.allCases)
   func everySettingHasAFlagWithItsName(_ setting: Setting) throws {
-    let switches: [Setting: String] = [.magicTokens: "off", .learn: "off", .webhookPayload: "on", .webhookAnywhere: "on"]
+    let switches: [Setting: String] = [
+      .magicTokens: "off", .learn: "off", .webhookPayload: "on", .webhookAnywhere: "on",
+    ]
     if let value = switches[setting] {
       #expect(try ServeFlags<ServeCommand>.parse([setting.flag]).given == [setting: [value]])
       return
