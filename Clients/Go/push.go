@@ -15,7 +15,7 @@ type Push struct {
 	Test string `json:"test"`
 	// Accepted is whether APNs accepted the push, regardless of the response that was sent.
 	Accepted bool `json:"accepted"`
-	// Decision is what APNs did with the push, and Ending what the client was told; Outcome follows from both.
+	// Decision is what APNs did with the push, and Ending how the attempt ended for the client; Outcome follows from both.
 	Decision string `json:"decision"`
 	Ending   string `json:"ending"`
 	// Outcome is accepted, rejected, response_lost, unanswered, unprocessed, incomplete, malformed, pending or unknown.

@@ -29,10 +29,9 @@ enum Block {
       """)
   }
 
-  /// Removes the blocks of which all records were removed.
-  static func remove(after: Int, through last: Int, from connection: Connection) throws {
-    try connection.query(
-      "DELETE FROM block WHERE first_seq > $1 AND first_seq <= $2", [String(after), String(last - size + 1)])
+  /// Removes the blocks of which all records were removed, if all through `last` were.
+  static func remove(through last: Int, from connection: Connection) throws {
+    try connection.query("DELETE FROM block WHERE first_seq <= $1", [String(last - size + 1)])
   }
 
   /// Returns the query for the range of `seq` values in which there may be records of its times; nil if there are none.

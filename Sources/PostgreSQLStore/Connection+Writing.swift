@@ -71,6 +71,6 @@ extension Connection: SQLConnection {
 
   func remove(after: Int, through last: Int) throws {
     try query("DELETE FROM push WHERE seq > $1 AND seq <= $2", [String(after), String(last)])
-    try Block.remove(after: after, through: last, from: self)
+    try Block.remove(through: last, from: self)
   }
 }

@@ -67,7 +67,8 @@ enum Schema {
         try connection.run(blocks)
         try connection.run(
           """
-          INSERT INTO block SELECT \(Block.firstOfSeq), min(received_at), max(received_at) FROM push GROUP BY 1
+          INSERT INTO block SELECT \(Block.firstOfSeq), min(received_at), max(received_at) FROM push \
+          WHERE received_at IS NOT NULL GROUP BY 1
           """)
         try connection.run("UPDATE contents SET version = \(Self.version)")
         try lock.checkIsHeld(connection)

@@ -91,7 +91,7 @@ export interface Push {
   test: string | null;
   /** Whether APNs accepted the push, regardless of the response. */
   accepted: boolean;
-  /** What APNs did with the push, and what the client was told; `outcome` follows from both. */
+  /** What APNs did with the push, and how the attempt ended for the client; `outcome` follows from both. */
   decision: 'accepted' | 'rejected' | 'not_processed' | 'pending' | 'unknown';
   ending: 'response' | 'refused' | 'malformed' | 'reset' | 'cancelled' | 'incomplete' | 'disconnected' | 'pending' | 'unknown';
   outcome:

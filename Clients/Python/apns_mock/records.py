@@ -114,7 +114,7 @@ class Push(TypedDict):
     run: Optional[str]
     test: Optional[str]
     accepted: bool
-    #: What APNs did with the push, and what the client was told; `outcome` follows from both.
+    #: What APNs did with the push, and how the attempt ended for the client; `outcome` follows from both.
     decision: str
     ending: str
     outcome: str

@@ -49,7 +49,8 @@ class ApnsMockContainer(DockerContainer):
 
         Raises StartError after the timeout.
         """
-        self.with_env("APNS_MOCK_ALLOW_HOST", self.get_docker_client().host())
+        host = self.get_docker_client().host()
+        self.with_env("APNS_MOCK_ALLOW_HOST", host).with_env("APNS_MOCK_SAN", host)
         super().start()
         self._wait_until_ready()
         self._folder = tempfile.TemporaryDirectory(prefix="apns-mock-")

@@ -107,3 +107,14 @@ final class MalformedRequestHandler: ChannelOutboundHandler, RemovableChannelHan
     context.write(wrapOutboundOut(.body(ByteBuffer(bytes: writer.bytes))), promise: promise)
   }
 }
+
+extension HTTPFields {
+  /// Whether the client accepts the gzip format (RFC 9110, section 12.5.3).
+  var acceptGzip: Bool {
+    (self[.acceptEncoding] ?? "").split(separator: ",").contains { coding in
+      let parts = coding.split(separator: ";").map { $0.filter { $0 != " " && $0 != "\t" }.lowercased() }
+      guard parts.first == "gzip" else { return false }
+      return !parts.dropFirst().contains { $0.hasPrefix("q=") && (Double($0.dropFirst(2)) ?? 0) == 0 }
+    }
+  }
+}

@@ -49,7 +49,7 @@ struct PushRoutes: Sendable {
     let next = try page.next.map(inbox.name(ofSeq:))
     // On a slow network, the first rows of the web UI take a second less.
     let isSmall = (1...Self.maxCompressed).contains(page.items.count) && page.unread.isEmpty
-    let isCompressed = isSmall && request.headers[.acceptEncoding]?.contains("gzip") == true
+    let isCompressed = isSmall && request.headers.acceptGzip
     return try list.response(isCompressed: isCompressed, before: { _ in }) { writer in
       writer.member("next", next)
       writer.member("matched", page.matched)

@@ -193,6 +193,11 @@ struct RunRoutes: Sendable {
     let changes = try await changes(request)
     let (time, lastSeq) = now
     let id = context.parameters.get("id") ?? ""
+    if let scope = changes.scope, scope != runs.run(id)?.scope, state?.faults.hasRules(ofRun: id) == true {
+      throw Problem(
+        status: .conflict, detail: "rules or a profile are bound to run \(id), whose scope would be another one",
+        hint: "Set the scope before, or remove them first.")
+    }
     guard let run = runs.update(id, changes, now: time, lastSeq: lastSeq) else { throw unknown(id) }
     state?.runsDidChange()
     return Self.response(to: run)

@@ -42,7 +42,7 @@ enum WebUIRoutes {
       // The page names the version, so that what it loads never changes.
       let isNamed = request.uri.query == "v=\(file.version)"
       return response(
-        path, file, isCompressed: request.headers[.acceptEncoding]?.contains("gzip") == true,
+        path, file, isCompressed: request.headers.acceptGzip,
         caching: isNamed ? "public, max-age=31536000, immutable" : "no-cache")
     }
     return try response(path)

@@ -97,6 +97,7 @@ package final class Webhook: Sendable {
     var problem = await problem(with: request)
     for delay in Self.retryDelays where problem?.isTemporary == true && !Task.isCancelled {
       try? await Task.sleep(for: delay)
+      if Task.isCancelled { break }
       counted.withLockedValue { $0.counts.retries += 1 }
       problem = await self.problem(with: request)
     }

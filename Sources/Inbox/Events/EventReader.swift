@@ -90,7 +90,12 @@ package final class EventReader: Sendable {
         for event in batch.events {
           switch event.content {
           case .push(let record) where record.outcome == .pending:
-            if pending.count < Self.pendingLimit { pending.insert(record.seq) } else { missed(1) }
+            // The ends of some are in gaps, or were removed with their pushes.
+            if pending.count >= Self.pendingLimit {
+              missed(pending.count)
+              pending.removeAll()
+            }
+            pending.insert(record.seq)
           case .push(let record): await body(record)
           case .updated(let record):
             if record.outcome != .pending, pending.remove(record.seq) != nil { await body(record) }

@@ -29,11 +29,11 @@ package final class RunList: Sendable {
   /// All runs in the order of their beginning.
   package var all: [TestRun] { state.withLockedValue(\.runs) }
 
-  /// The `id`s of the open runs, and of those among them that pushes can belong to: those with a scope, and one without if it is
-  /// the only one without.
+  /// The `id`s of the open runs, and of those among them whose rules apply: those with a scope, and one without if it is the only
+  /// open run, because of several the pushes of the others would meet them too.
   package var open: (all: Set<String>, owning: Set<String>) {
     let open = all.filter { $0.endedAt == nil }
-    let isAlone = open.count { $0.scope == nil } == 1
+    let isAlone = open.count == 1
     return (Set(open.map(\.id)), Set(open.filter { $0.scope != nil || isAlone }.map(\.id)))
   }
 

@@ -459,7 +459,9 @@ extension RunReport {
       if facts.tests[name] != failed { facts.tests[name] = test.outcome?.rawValue ?? "running" }
     }
     for item in findings { facts.findings[item.kind.rawValue] = item.count }
-    (facts.unaccepted, facts.lost, facts.reasons) = (unaccepted, Set(lostIdentities.prefix(Self.maxCompared)), reasons)
+    (facts.unaccepted, facts.lost, facts.reasons) = (
+      unaccepted, Set(lostIdentities.sorted().prefix(Self.maxCompared)), reasons
+    )
     if let median = delay(50), let p90 = delay(90) { facts.delays = ["median_ms": Int(median), "p90_ms": Int(p90)] }
     return facts
   }

@@ -49,7 +49,7 @@ package struct ServerPerTestExport: Sendable {
       let isTest = line.starts(with: #"{"kind":"test""#.utf8)
       if isTest { tests += 1 } else { pushes += 1 }
       lines +=
-        ExportMerge.renumbered(Array(line), isTest ? tests : pushes, export: servers, hasOneRun: true) + [newline]
+        ExportMerge.renumbered(Array(line), isTest ? tests : pushes, export: servers, test: tests) + [newline]
     }
     return lines
   }

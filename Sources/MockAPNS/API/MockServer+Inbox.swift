@@ -101,7 +101,8 @@ extension MockServer {
   }
 
   /// Returns the pushes that match a query in the order of arrival: those in the inbox, then each that arrives, until the
-  /// server stops or the task is cancelled.
+  /// server stops or the task is cancelled. A push that begins to match when it ends, after a later one was returned, is left out: select
+  /// by what is known when a push arrives, or use `wait(for:matching:)`.
   ///
   /// - Parameter query: A query such as `status:410`; empty for all pushes. An invalid one throws `MockServerError`.
   public func incomingPushes(matching query: String = "") -> AsyncThrowingStream<ReceivedPush, any Error> {

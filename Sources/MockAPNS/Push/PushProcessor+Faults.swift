@@ -207,7 +207,7 @@ extension PushProcessor {
   }
 
   /// Releases the rules that were delaying the push.
-  private func release(_ exchange: borrowing FaultedExchange) {
+  func release(_ exchange: borrowing FaultedExchange) {
     guard exchange.isDelayedByRule else { return }
     for injection in exchange.injections where injection.delaysPush {
       activePolicy.plan.ruleCounters.release(injection)

@@ -87,6 +87,7 @@ extension PushProcessor {
       // Upstream knows the key better: a provider token that it accepts raises the stream limit.
       if isAccepted { authentication.providerTokenAccepted = true }
       announceStreamLimit(before: status, on: stream, session)
+      countRejection(status)
       session.respond(to: stream, headers: response.headers, body: response.body)
       result = Record.Result(
         isAccepted ? .accepted : .rejected, .response,
@@ -100,6 +101,7 @@ extension PushProcessor {
         .notProcessed, .refused, wireDetails: wireDetails(reset: .refusedStream), finishedAt: batch.serverTime)
     case .refused:
       let reason = Reason.serviceUnavailable
+      countRejection(reason.status)
       let template = filledTemplate(
         status: reason.status, for: stream.request, Verdict(factsOnly: stream.request).facts)
       session.respond(to: stream, headers: template.headers, body: reason.body(timestamp: nil))
@@ -120,6 +122,7 @@ extension PushProcessor {
   private func lose(
     _ answer: UpstreamAnswer, to push: DelayedPush, _ processed: ProcessedStreams, _ session: HTTP2ServerSession
   ) {
+    release(push.exchange)
     let id = push.stream.id
     let decision: Decision =
       switch answer.result {

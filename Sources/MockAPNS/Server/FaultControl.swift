@@ -207,6 +207,9 @@ package final class FaultControl: Sendable {
     change { $0.added.removeAll { $0.binding.scope == scope } }
   }
 
+  /// Whether rules are bound to a run.
+  package func hasRules(ofRun id: String) -> Bool { selection.added.contains { $0.binding.run == id } }
+
   /// Removes the rules of runs that have ended, and suspends those of runs to which no push can belong now.
   ///
   /// - Parameters:

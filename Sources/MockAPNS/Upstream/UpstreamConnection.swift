@@ -93,6 +93,7 @@ final class UpstreamConnection: ChannelInboundHandler {
     guard let context else { return }
     writeFrames(context)
     report()
+    if state == .draining, sent.isEmpty { end(problem ?? "the connection ended") }
   }
 
   /// Ends the connection if its handshakes, or requests whose response is overdue, take too long.
@@ -144,23 +145,31 @@ final class UpstreamConnection: ChannelInboundHandler {
   }
 
   func handlerAdded(context: ChannelHandlerContext) {
-    guard state != .closed else { return context.close(promise: nil) }
-    self.context = context
-    if context.channel.isActive { handleReceivedBytes(context) }
+    // NIO adds the handler to a channel for each address of the host. The first that becomes active is used.
+    if context.channel.isActive { begin(context) }
   }
 
-  func channelActive(context: ChannelHandlerContext) { handleReceivedBytes(context) }
+  func channelActive(context: ChannelHandlerContext) { begin(context) }
+
+  private func begin(_ context: ChannelHandlerContext) {
+    guard state != .closed, self.context == nil else { return context.close(promise: nil) }
+    self.context = context
+    handleReceivedBytes(context)
+  }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    guard context === self.context else { return }
     unwrapInboundIn(data).withUnsafeReadableBytes { tls.receive($0) }
     handleReceivedBytes(context)
   }
 
   func channelInactive(context: ChannelHandlerContext) {
+    guard context === self.context else { return }
     end("\(settingsOfUpstream.endpoint) closed the connection")
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    guard context === self.context else { return }
     end("the connection to \(settingsOfUpstream.endpoint) failed: \(error)")
   }
 

@@ -138,8 +138,9 @@ private final class UpstreamConnections: UpstreamConnection.Owner {
   func close() {
     check?.cancel()
     check = nil
-    for connection in connections { connection.end("the server stops") }
+    // First, so that no connection is opened for them.
     refuseAll("the server stops")
+    for connection in connections { connection.end("the server stops") }
   }
 
   // MARK: - Sending
@@ -172,8 +173,10 @@ private final class UpstreamConnections: UpstreamConnection.Owner {
     }
     if let best { return best }
     let isConnecting = connections.contains { $0.state == .connecting }
-    if !isConnecting, connections.count < settings.connections { connect() }
-    let isFull = connections.count >= settings.connections || retry != nil
+    // One that received GOAWAY accepts no request.
+    let usable = connections.count { $0.state != .draining }
+    if !isConnecting, usable < settings.connections { connect() }
+    let isFull = usable >= settings.connections || retry.map { MachineTime.nanoseconds < $0.at } ?? false
     return isFull ? connections.filter(\.hasCapacity).min { $0.openRequests < $1.openRequests } : nil
   }
 

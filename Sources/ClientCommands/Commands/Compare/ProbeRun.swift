@@ -63,7 +63,9 @@ struct ProbeRun {
     let headers = HeaderList(probe.fields(topic: topic, providerToken: providerToken, deviceToken: deviceToken))
     let answer = await pool.send(headers, probe.body)
     switch answer.result {
-    case .excluded, .refused: return await pool.send(headers, probe.body)
+    case .excluded, .refused:
+      if !upstream.endpoint.isLoopback { try? await Task.sleep(for: Self.interval) }
+      return await pool.send(headers, probe.body)
     case .response, .unknown: return answer
     }
   }

@@ -115,10 +115,13 @@ struct ProfileNew: ParsableCommand {
       writer.string(text)
       return String(decoding: writer.bytes, as: UTF8.self)
     }
+    let file = output.flatMap { $0 == "-" ? nil : $0 } ?? "\(name).yaml"
+    // Without a folder it would be the name of a built-in profile.
+    let reference = file.contains("/") ? file : "./\(file)"
     var lines = [
-      "# Check this file: apns-mock profile lint \(name).yaml",
-      "# Try it without a server: apns-mock profile simulate \(name).yaml",
-      "# Use it: apns-mock serve --profile ./\(name).yaml, or in a running server: apns-mock profile use ./\(name).yaml",
+      "# Check this file: apns-mock profile lint \(file)",
+      "# Try it without a server: apns-mock profile simulate \(file)",
+      "# Use it: apns-mock serve --profile \(reference), or in a running server: apns-mock profile use \(reference)",
       "name: \(quoted(name))",
       "summary: \(quoted("\(fault.meaning), \(trigger.meaning)"))",
     ]

@@ -13,7 +13,7 @@ import java.util.Map;
  * @param test the name of the test to which the push belongs
  * @param accepted whether APNs accepted the push, regardless of the response that was sent
  * @param decision what APNs did with the push
- * @param ending what the client was told
+ * @param ending how the attempt ended for the client
  * @param outcome {@code accepted}, {@code rejected}, {@code response_lost}, {@code unanswered}, {@code unprocessed},
  *     {@code incomplete}, {@code malformed}, {@code pending} or {@code unknown}
  * @param violation how a malformed request violates HTTP/2
