@@ -2,7 +2,7 @@
 import * as api from "./api.js";
 import { Bar } from "./bar.js";
 import { throttled } from "./dom.js";
-import { early } from "./early.js";
+import { early, FIRST_ROWS } from "./early.js";
 import { count } from "./format.js";
 import { Groups } from "./groups.js";
 import { Inbox } from "./inbox.js";
@@ -97,10 +97,9 @@ const live = new Live((event, data) => {
   connectionState = now;
   reachability.set(now);
   showLive();
-  // Pushes may have arrived between the rows that were requested early and the first event.
   if (now === "live" && early.isUsed) {
     early.isUsed = false;
-    started.then(refreshInbox);
+    started.then(catchUp);
   }
 });
 inbox.follow = (q) => live.follow(q);
@@ -144,6 +143,19 @@ started.then(() => {
   api.get("/status").then(({ inbox: { id } }) => noteInbox(id) && bar.showOtherInbox(), () => {});
   new StoreState().start().catch(() => {});
 });
+
+/** Adds what arrived or ended between the rows that were requested early and the first event. */
+async function catchUp() {
+  const page = await api.get("/pushes", FIRST_ROWS).catch(() => null);
+  if (page === null || shown.q || shown.fold || shown.sort) return; // Another list was loaded since.
+  const { rows } = inbox.records;
+  if (page.next !== null && !page.items.some((record) => rows.has(record.seq))) return refreshInbox();
+  for (const record of page.items.reverse()) {
+    const known = rows.get(record.seq);
+    if (!known) inbox.onEvent("push", record);
+    else if (known.outcome !== record.outcome) inbox.onEvent("push.updated", record);
+  }
+}
 
 async function loadLater() {
   for (;;) {

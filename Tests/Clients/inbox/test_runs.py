@@ -170,6 +170,25 @@ def test_rules_of_a_run_without_scope_are_suspended_while_another_is_open(quiet)
     assert send(quiet) == 200
 
 
+def test_rules_of_a_run_without_scope_do_not_meet_pushes_of_another(quiet):
+    one = start(quiet)
+    quiet.api("POST", "/rules", {**DOWN, "run": one})
+    other = start(quiet, scope=f"topic:{OTHERS}")
+    assert send(quiet, OTHERS) == 200 and owners(quiet)[-1] == (other, None)
+    end(quiet, other)
+    assert send(quiet, OTHERS) == 503
+
+
+def test_the_scope_of_a_run_with_rules_does_not_change(quiet):
+    one = start(quiet)
+    quiet.api("POST", "/rules", {**DOWN, "run": one})
+    refused = quiet.request("PATCH", f"/api/v1/runs/{one}", {"scope": f"topic:{MINE}"})
+    assert refused.status == 409 and "bound" in refused.json["detail"]
+    assert quiet.request("PATCH", f"/api/v1/runs/{one}", {"name": "suite"}).status == 200
+    quiet.api("POST", "/reset", {"rules": True})
+    assert quiet.request("PATCH", f"/api/v1/runs/{one}", {"scope": f"topic:{MINE}"}).status == 200
+
+
 @pytest.mark.parametrize("method, path, body, words", [
     ("POST", "/rules", {**DOWN, "run": "r999"}, "open run"),
     ("POST", "/rules", {**DOWN, "scope": ""}, "scope"),
