@@ -10,7 +10,7 @@ PROBLEMS = [
     ("POST", "/api/v1/verify", b'{"expect": 1}', 400, "invalid-document"),
     ("POST", "/api/v1/rules", b'{"do": {}}', 422, "invalid-document"),
     ("PUT", "/api/v1/profile", b'{"name": "nosuch"}', 422, "not-found"), ("GET", "/api/v1/profiles/nosuch", None, 404, "not-found"),
-    ("GET", "/api/v1/nosuch", None, 404, "not-found"), ("GET", "/api/v1/pushes/999", None, 404, "not-found"),
+    ("GET", "/api/v1/nosuch", None, 404, "not-found"), ("GET", "/api/v1/pushes/999999999", None, 404, "not-found"),
     ("DELETE", "/api/v1/clock", None, 405, "method-not-allowed"),
     ("PUT", "/api/v1/clock", b"x" * 1_100_000, 413, "too-large"),
 ]
