@@ -148,6 +148,7 @@ def big_report(suite, binary, tmp_path):
     return write
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)  # The quick build takes ten times as long as that of the packages.
 def test_a_report_has_at_most_20_000_pushes(big_report):
     path = big_report(700, 19_800, 6)
