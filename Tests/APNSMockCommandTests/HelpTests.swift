@@ -97,7 +97,7 @@ import Testing
     let shown = (serve.arguments ?? []).filter { $0.shouldDisplay && $0.names?.contains { $0.name == "help" } != true }
     let sections = Dictionary(grouping: shown, by: \.sectionTitle)
     #expect(sections[nil]?.compactMap { $0.names?.first?.name } == ["exit-on-stdin-close"])
-    #expect(sections.count == 9 && sections.values.allSatisfy { $0.count <= 8 })
+    #expect(sections.count == 10 && sections.values.allSatisfy { $0.count <= 8 })
   }
 
   @Test func placeholdersOfSettingsAreKnown() {
