@@ -534,7 +534,7 @@ def test_settings_from_variables_and_file(binary, certs, tmp_path):
         assert len(server.facts["apns_plain"]) == 2 and server.facts["proxy"]["port"] > 0
         addresses = server.api("GET", "/status")["addresses"]
         assert (addresses["apns_plain"], addresses["proxy"]) == (server.facts["apns_plain"], server.facts["proxy"])
-        assert f'http://127.0.0.1:{server.facts["proxy"]["port"]} for Apple' in server.log()
+        assert server.logged(f'http://127.0.0.1:{server.facts["proxy"]["port"]} for Apple')
     finally:
         stop_cleanly(server)
     other = Server(binary, certs)

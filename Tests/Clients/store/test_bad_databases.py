@@ -277,7 +277,7 @@ def test_a_schema_of_an_older_version_is_changed(start, inbox):
     inbox.execute(TO_FOURTH_VERSION)
     second = start(*stores.flags(inbox))
     assert inbox.execute("SELECT version FROM contents") == "7"
-    assert "changing the tables" in second.log()
+    assert second.logged("changing the tables")
     assert [record["apns"] for record in stores.everything(second)] == [record["apns"] for record in before]
     push_once(second)
     assert stores.seqs(second) == [1, 2, 3, 4]

@@ -130,4 +130,4 @@ def test_a_server_that_cannot_remove_old_pushes_names_the_repair(start, path, da
     assert "is damaged" in problem and f"apns-mock store repair {path}" in problem, problem
     with connect(server) as wire:
         assert wire.push(push_headers(server, device)).status == 503
-    assert problem in server.log()
+    assert server.logged(problem)

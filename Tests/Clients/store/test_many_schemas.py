@@ -269,7 +269,7 @@ def test_schemas_that_appear_and_disappear_are_noticed(binary, certs, postgres, 
             postgres.execute(f'DROP SCHEMA "{prefix}_2" CASCADE')
             wait_until(lambda: viewer.api("GET", "/status")["servers"] == [f"{prefix}_1"], "the schema is gone")
             assert stores.everything(viewer) == first
-            assert f"the schema {prefix}_2 was removed" in viewer.log()
+            assert viewer.logged(f"the schema {prefix}_2 was removed")
 
 
 def test_a_view_of_schemas_that_are_written(binary, certs, postgres, tmp_path):
@@ -430,7 +430,7 @@ def test_a_schema_of_another_version(binary, certs, postgres, tmp_path, version,
                 f'INSERT INTO "{prefix}_2".contents SELECT * FROM "{prefix}_1".contents; '
                 f'UPDATE "{prefix}_2".contents SET version = {version}')
             wait_until(lambda: any(says in one for one in viewer.api("GET", "/status")["warnings"]), "a warning")
-            assert len(stores.everything(viewer)) == 1 and says in viewer.log()
+            assert len(stores.everything(viewer)) == 1 and viewer.logged(says)
         message = refused(binary, "view", postgres.url(schema=f"{prefix}_*"), "--admin", "127.0.0.1:0")
         assert f"{prefix}_2" in message and says in message
 
@@ -591,7 +591,7 @@ def test_a_database_that_stops(binary, certs, tmp_path):
                     time.sleep(0.1)
                 assert [one.status for one in found] == [503] * 48, found
                 assert viewer.request("GET", "/readyz").status == 503
-                assert "cannot be read" in viewer.api("GET", "/status")["warnings"][0] and "cannot be read" in viewer.log()
+                assert "cannot be read" in viewer.api("GET", "/status")["warnings"][0] and viewer.logged("cannot be read")
             finally:
                 database.resume()
             wait_until(lambda: viewer.request("GET", "/readyz").status == 200, "it is ready")

@@ -87,7 +87,7 @@ def test_a_failure_is_detected_again_after_a_recovery(request, start, outage):
         wait_until(lambda: push_later(server) == 503, "a push is refused", 30)
         recover(server, outage)
     assert set(acknowledged) <= set(ids(server))
-    assert len([line for line in server.log().splitlines() if "the store" in line and "works again" in line]) == 2
+    assert len(server.logged("the store", "works again", count=2)) == 2
 
 
 def push_later(server):

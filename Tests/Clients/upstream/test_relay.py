@@ -57,7 +57,7 @@ def upstream(server):
 
 def test_a_push_is_forwarded_and_upstreams_answer_is_given(relay, real, device):
     mock = relay()
-    assert f"pushes are forwarded to {real.url}" in mock.log()
+    assert mock.logged(f"pushes are forwarded to {real.url}")
     response = pushed(mock, real, device, apns_id=None)
     sent, kept = mock.record(device), real.record(device)
     assert (response.status, response.body) == (200, b"")
