@@ -39,7 +39,7 @@ class Viewer:
         self.facts = json.loads(self.port_file.read_text())
         self.admin_host, self.admin_port = self.facts["admin"]["host"], self.facts["admin"]["port"]
 
-    request, api, pushes, command = Server.request, Server.api, Server.pushes, Server.command
+    request, api, pushes, command, logged = Server.request, Server.api, Server.pushes, Server.command, Server.logged
 
     def log(self):
         return self.log_path.read_text()
