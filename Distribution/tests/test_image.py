@@ -86,7 +86,8 @@ def test_the_database_has_a_random_password(tmp_path: Path) -> None:
 def test_only_sources_are_sent_to_the_engine() -> None:
     context = build_context()
     assert {name.partition("/")[0] for name in context} == {
-        ".ci", "Distribution", "FaultProfiles", "LICENSE", "Package.swift", "Page", "Sources", "Tests", "VERSION"}
+        ".ci", "Distribution", "Documentation", "FaultProfiles", "LICENSE", "Package.swift", "Page", "Sources", "Tests",
+        "VERSION"}
     assert not [name for name in context if name.startswith("Tests/Clients/") or name.endswith(".pyc")]
 
 
