@@ -13,7 +13,6 @@ import socket
 import ssl
 import subprocess
 import sys
-import threading
 import time
 
 import pytest
@@ -21,6 +20,7 @@ import pytest
 from support import drivers, tokens
 from support.faults import Faults
 from support.server import Server, clean_environment, run, stop_cleanly, wait_until
+from support.tracing import network_calls
 from support.wire import TIMEOUT, Wire, client_context, push_headers, read_until_closed
 
 BODY = '{"aps":{"alert":"hello"}}'
@@ -347,24 +347,11 @@ def test_the_proxy_refuses_everything_else(ways, request_line, status):
 
 def test_the_proxy_connects_to_nothing(ways, device, tmp_path):
     """Nothing leaves the machine: while the proxy serves and refuses requests, the server makes no connection."""
-    trace = tmp_path / "trace"
-    tracer = subprocess.Popen(
-        [drivers.tool("strace"), "-f", "-e", "trace=connect,sendto,socket", "-o", str(trace), "-p",
-         str(ways.process.pid)],
-        stderr=subprocess.PIPE, text=True)
-    first = tracer.stderr.readline()
-    if "attached" not in first:
-        tracer.wait()
-        pytest.skip(f"strace cannot attach: {first.strip()}")
-    threading.Thread(target=tracer.stderr.read, daemon=True).start()
-    try:
+    def work():
         test_the_proxy_refuses_everything_else(ways, "CONNECT example.com:443 HTTP/1.1", 403)
         test_sygnal_like_client_through_the_proxy(ways, device)
-    finally:
-        tracer.terminate()
-        tracer.wait()
-    calls = trace.read_text()
-    assert "sendto(" in calls, "the trace has the responses"
+
+    calls = "\n".join(network_calls(ways, tmp_path, work))
     # The event loops of the admin API and of providers create sockets only for listeners, which exist already.
     assert "connect(" not in calls and "socket(AF_INET" not in calls, calls
 

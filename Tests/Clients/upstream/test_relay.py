@@ -5,7 +5,6 @@ import http.server
 import secrets
 import socket
 import socketserver
-import subprocess
 import threading
 import time
 import uuid
@@ -15,6 +14,7 @@ import pytest
 from support import drivers, tokens
 from support.selection import some
 from support.server import Server, run, stop_cleanly, wait_until
+from support.tracing import network_calls
 from support.wire import REFUSED_STREAM, connect, push_headers
 
 KEY_ID, TEAM_ID = "REALKEY123", "REALTEAM12"
@@ -312,24 +312,9 @@ def test_wrong_flags(binary, flags, message, tmp_path):
     assert done.returncode == 2 and message.lower() in done.stderr.lower(), done.stderr
 
 
-def traced(server, tmp_path, work):
-    """Returns the connections that a server makes while `work` runs, as lines of strace."""
-    trace = tmp_path / "trace"
-    tracer = subprocess.Popen(
-        [drivers.tool("strace"), "-f", "-e", "trace=connect,sendto", "-o", str(trace), "-p", str(server.process.pid)],
-        stderr=subprocess.PIPE, text=True)
-    first = tracer.stderr.readline()
-    if "attached" not in first:
-        tracer.wait()
-        pytest.skip(f"strace cannot attach: {first.strip()}")
-    threading.Thread(target=tracer.stderr.read, daemon=True).start()
-    try:
-        work()
-    finally:
-        tracer.terminate()
-        tracer.wait()
-    assert "sendto(" in trace.read_text(), "the trace has the responses"
-    return [line for line in trace.read_text().splitlines() if " connect(" in line and "AF_INET" in line]
+def connections_made(server, tmp_path, work):
+    """Returns the `connect` calls of a server while `work` runs, as lines of strace."""
+    return [line for line in network_calls(server, tmp_path, work) if " connect(" in line and "AF_INET" in line]
 
 
 def test_nothing_leaves_without_the_flag(relay, real, start, device, tmp_path):
@@ -339,9 +324,9 @@ def test_nothing_leaves_without_the_flag(relay, real, start, device, tmp_path):
         with connect(plain) as wire:
             assert wire.push(push_headers(plain, device)).status == 200
 
-    assert traced(plain, tmp_path, push) == []
+    assert connections_made(plain, tmp_path, push) == []
     mock = relay()
-    made = traced(mock, tmp_path, lambda: pushed(mock, real, device))
+    made = connections_made(mock, tmp_path, lambda: pushed(mock, real, device))
     assert made and all(f"htons({real.port})" in line for line in made), made
 
 

@@ -1,6 +1,6 @@
 import APNSMockRules
 import ArgumentParser
-import MockAPNS
+package import MockAPNS
 import APNSMockNotation
 import APNSMockTLSEngine
 
@@ -117,14 +117,7 @@ struct CompareCommand: AsyncParsableCommand {
     settings.authorities = upstreamCA
     settings.connections = 1
     if let certificate, let certificateKey { settings.certificate = (certificate, certificateKey) }
-    do {
-      settings.proxy = try HTTPProxy.chosen(for: settings.endpoint.host, environment)
-      _ = try settings.tlsContext()
-    } catch let error as TLSError {
-      throw CommandFailure(.usage, "\(error)")
-    } catch let error as UpstreamError {
-      throw CommandFailure(.usage, "\(error)")
-    }
+    try settings.prepare(environment)
     return settings
   }
 
@@ -192,5 +185,21 @@ extension ProtocolProbe {
     writer.member("needs", need.rawValue)
     writer.member("status", status)
     writer.member("reason", reason?.text)
+  }
+}
+
+extension UpstreamSettings {
+  /// Chooses the proxy by `HTTPS_PROXY` and `NO_PROXY`, and reads the files.
+  ///
+  /// - Throws: `CommandFailure` for unusable files and an unusable `HTTPS_PROXY`.
+  package mutating func prepare(_ environment: [String: String]) throws {
+    do {
+      proxy = try HTTPProxy.chosen(for: endpoint.host, environment)
+      _ = try tlsContext()
+    } catch let error as TLSError {
+      throw CommandFailure(.usage, "--upstream: \(error)")
+    } catch let error as UpstreamError {
+      throw CommandFailure(.usage, "\(error)")
+    }
   }
 }

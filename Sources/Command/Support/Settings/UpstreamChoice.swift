@@ -1,7 +1,6 @@
 import APNSMockClientCommands
 import MockAPNS
 import APNSMockNotation
-import APNSMockTLSEngine
 
 /// The settings of `serve` for forwarding, before they are checked together.
 struct UpstreamChoice: Sendable {
@@ -42,14 +41,7 @@ struct UpstreamChoice: Sendable {
     settings.allowedTopics = allowedTopics.map { TextPattern($0, foldsCase: false) }
     settings.allowedTokens = allowedTokens.map { TextPattern($0, foldsCase: true) }
     settings.learnsTokens = learnsTokens
-    do {
-      settings.proxy = try HTTPProxy.chosen(for: endpoint.host, environment)
-      _ = try settings.tlsContext()
-    } catch let error as TLSError {
-      throw CommandFailure(.usage, "\(Setting.upstream.flag): \(error)")
-    } catch let error as UpstreamError {
-      throw CommandFailure(.usage, "\(error)")
-    }
+    try settings.prepare(environment)
     return settings
   }
 }
