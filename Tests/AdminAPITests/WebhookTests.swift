@@ -8,7 +8,8 @@ import Testing
     ("127.0.0.1", true), ("127.255.0.1", true), ("10.0.0.1", true), ("172.16.0.1", true), ("172.31.255.255", true),
     ("192.168.1.1", true), ("::1", true), ("fd00::1", true), ("::ffff:10.0.0.1", true), ("::ffff:192.0.2.1", false),
     ("172.15.255.255", false), ("172.32.0.1", false), ("192.169.0.1", false), ("11.0.0.1", false), ("0.0.0.0", false),
-    ("::", false), ("169.254.169.254", false), ("100.64.0.1", false), ("fe80::1", false), ("fe80::1%lo", false),
+    ("::", false), ("169.254.169.254", false), ("100.64.0.1", false), ("fe80::1", false), ("fd00:ec2::254", false),
+    ("fd20:ce::254", false), ("fd00::1", true), ("fe80::1%lo", false),
     ("224.0.0.1", false), ("255.255.255.255", false), ("192.0.2.1", false), ("2001:db8::1", false), ("fec0::1", false),
     ("64:ff9b::7f00:1", false), ("localhost", false), ("", false),
   ])

@@ -37,6 +37,8 @@ package final class Webhook: Sendable {
   private static let localBlocks = [
     "127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1", "fc00::/7",
   ].compactMap { try? AddressBlock($0) }
+  /// The addresses among those of RFC 4193 on which Amazon EC2 and Google Cloud serve the same over IPv6.
+  private static let metadataBlocks = ["fd00:ec2::254", "fd20:ce::254"].compactMap { try? AddressBlock($0) }
   private static let members = """
     seq,run,test,kind,outcome,decision,ending,delivery,environment,received_at,attempt,push_key,connection.id,\
     request.device_token,request.size,apns,auth.kind,auth.team_id,auth.key_id,fault,served,findings
@@ -151,7 +153,7 @@ package final class Webhook: Sendable {
   /// Returns whether an IP address belongs to this machine or to a private network.
   static func isLocal(_ address: String) -> Bool {
     guard let address = IPAddress(address) else { return false }
-    return localBlocks.contains { $0.contains(address) }
+    return localBlocks.contains { $0.contains(address) } && !metadataBlocks.contains { $0.contains(address) }
   }
 }
 
