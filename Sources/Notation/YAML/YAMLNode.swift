@@ -215,8 +215,15 @@ package enum YAMLScalarKind: Equatable, Sendable {
     var rest = text
     if let sign = rest.first, sign == UInt8(ascii: "+") || sign == UInt8(ascii: "-") { rest.removeFirst() }
     guard let first = rest.first, isDigit(first) || first == UInt8(ascii: ".") else { return false }
-    if rest.count > 2, first == UInt8(ascii: "0"), "xob".utf8.contains(rest[rest.startIndex + 1]) {
-      return rest.dropFirst(2).allSatisfy { Hexadecimal.isDigit($0) || $0 == UInt8(ascii: "_") }
+    if rest.count > 2, first == UInt8(ascii: "0") {
+      let digits = rest.dropFirst(2)
+      switch rest[rest.startIndex + 1] {
+      case UInt8(ascii: "x"): return digits.allSatisfy { Hexadecimal.isDigit($0) || $0 == UInt8(ascii: "_") }
+      case UInt8(ascii: "o"):
+        return digits.allSatisfy { UInt8(ascii: "0")...UInt8(ascii: "7") ~= $0 || $0 == UInt8(ascii: "_") }
+      case UInt8(ascii: "b"): return digits.allSatisfy { "01_".utf8.contains($0) }
+      default: break
+      }
     }
     let parts = rest.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
     if parts.count > 1 {
