@@ -7,10 +7,13 @@ const net = require('node:net');
 const os = require('node:os');
 const path = require('node:path');
 const { spawn } = require('node:child_process');
-const { test } = require('node:test');
+const { after, test } = require('node:test');
 
 const { ApnsMockError, connect, start } = require('..');
 const { fixture, isRunning, packageFolder, run, send, temporaryFolder, until } = require('./support.js');
+
+// Servers of the other test files, which run at the same time, have their folders elsewhere.
+process.env.TMPDIR = temporaryFolder({ after });
 
 const launcher = path.join(packageFolder, 'bin', 'apns-mock.js');
 
@@ -32,7 +35,7 @@ function serverPID(apns) {
   return JSON.parse(fs.readFileSync(path.join(serverFolder(apns), 'ports.json'), 'utf8')).pid;
 }
 
-/** Returns the folders of servers that exist now. */
+/** Returns the folders of this file's servers that exist now. */
 function serverFolders() {
   return fs.readdirSync(os.tmpdir()).filter((name) => /^apns-mock-[A-Za-z0-9]{6}$/.test(name));
 }
