@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -86,9 +87,19 @@ def test_the_database_has_a_random_password(tmp_path: Path) -> None:
 def test_only_sources_are_sent_to_the_engine() -> None:
     context = build_context()
     assert {name.partition("/")[0] for name in context} == {
-        ".ci", "Distribution", "Documentation", "FaultProfiles", "LICENSE", "Package.swift", "Page", "Sources", "Tests",
+        ".ci", "Distribution", "Documentation", "FaultProfiles", "Fuzz", "LICENSE", "Package.swift", "Page", "Sources", "Tests",
         "VERSION"}
     assert not [name for name in context if name.startswith("Tests/Clients/") or name.endswith(".pyc")]
+
+
+def test_the_engine_gets_every_target() -> None:
+    """SwiftPM refuses a package if a target that it declares has no folder, even one that is not built."""
+    if not shutil.which("swift"):
+        pytest.skip("not run: swift is missing; install a Swift toolchain")
+    context = build_context()
+    for target in json.loads(run("swift", "package", "--package-path", ROOT, "dump-package"))["targets"]:
+        path = target.get("path") or ("Tests/" if target["type"] == "test" else "Sources/") + target["name"]
+        assert any(name.startswith(f"{path}/") for name in context), f".dockerignore leaves out the target {target['name']}"
 
 
 @pytest.mark.image
