@@ -3,7 +3,7 @@ package struct PostgreSQLAddress: Sendable, Equatable {
   /// The URL for libpq.
   let url: String
   /// The schema with the tables. Each schema is an inbox of its own.
-  package let schema: String
+  package private(set) var schema: String
   /// The number of records that are in memory too; nil for the default.
   package let recentRecords: Int?
   /// The URL without its password, for people.
@@ -24,16 +24,13 @@ package struct PostgreSQLAddress: Sendable, Equatable {
   }
 
   /// The pattern of the schemas of several servers, such as `load_*`; nil if the URL names one schema.
-  package let pattern: String?
+  package private(set) var pattern: String?
 
   /// Returns the address of one of the schemas of the pattern.
   package func with(schema: String) -> PostgreSQLAddress {
-    PostgreSQLAddress(url: url, schema: schema, recentRecords: recentRecords, place: place, pattern: nil)
-  }
-
-  private init(url: String, schema: String, recentRecords: Int?, place: String, pattern: String?) {
-    (self.url, self.schema, self.recentRecords, self.place) = (url, schema, recentRecords, place)
-    self.pattern = pattern
+    var address = self
+    (address.schema, address.pattern) = (schema, nil)
+    return address
   }
 
   /// Parses a URL of libpq, which may have the additional parameters `schema` and `memory_records`.
@@ -43,10 +40,14 @@ package struct PostgreSQLAddress: Sendable, Equatable {
     let parts = text.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
     var (kept, shown): ([Substring], [Substring]) = ([], [])
     var (schema, recent): (String, Int?) = ("apns_mock", nil)
+    var names: Set<Substring> = []
     for parameter in parts.dropFirst().joined().split(separator: "&") {
       let pair = parameter.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       var value = pair.count == 2 ? pair[1] : ""
       if pair[0] == "schema" { value = value.replacing("%2A", with: "*") }
+      guard names.insert(pair[0]).inserted || !["schema", "memory_records"].contains(pair[0]) else {
+        throw InvalidParameter(allowed: "\(pair[0]) only once")
+      }
       switch pair[0] {
       case "schema" where value.contains("*") && !allowsPattern:
         throw InvalidParameter(

@@ -46,6 +46,15 @@ struct ViewCommand: AsyncParsableCommand {
   var maxBytes: String?
 
   func run() async throws {
+    if let scheme = ["sqlite:", "postgres:", "postgresql:"].first(where: file.hasPrefix),
+      !PostgreSQLAddress.isAddress(file)
+    {
+      throw CommandFailure(
+        .usage,
+        scheme == "sqlite:"
+          ? "view shows an export, or schemas of PostgreSQL: for a file of SQLite, start a server with --store \(file)"
+          : "the URL cannot be \"\(PostgreSQLAddress.withoutSecrets(file))\": expected \(PostgreSQLAddress.allowed)")
+    }
     let environment = Environment.variables
     let address = try ServerLocation.adminEndpoint(flag: admin, environment)
     let token = try ServerLocation.adminToken(environment)
