@@ -73,6 +73,18 @@ package struct PostgreSQLError: Error, CustomStringConvertible {
     Self("\(row): restore a backup, or stop the server that uses the schema and run psql with \"\(row.repair)\"")
   }
 
+  /// A schema of a view has totals that a server cannot have written.
+  static func damaged(schema: String, _ row: DamagedRow) -> Self {
+    Self(
+      "the schema \(schema) is damaged: \(row): restore a backup, or stop its server and run psql with SET search_path TO \(schema) and "
+        + "\"\(row.repair)\"")
+  }
+
+  /// A schema of a view has another number of rows of totals than one.
+  static func damaged(schema: String, rows: Int) -> Self {
+    Self("the schema \(schema) is damaged: its table contents has \(rows) rows in place of one: restore a backup")
+  }
+
   static let pooler = Self(
     "the URL leads to a connection pooler, which may end or share sessions: give the address of PostgreSQL itself")
 
@@ -83,6 +95,16 @@ package struct PostgreSQLError: Error, CustomStringConvertible {
   static func foreign(schema: String) -> Self {
     Self(
       "the schema \(schema) has tables of another program: choose another one with ?schema=NAME at the end of the URL")
+  }
+
+  static func foreign(viewed schema: String) -> Self {
+    Self("the schema \(schema) has tables of another program: choose a pattern that leaves it out")
+  }
+
+  static func older(schema: String, version: Int) -> Self {
+    Self(
+      "the schema \(schema) has the format \(version) of an older version, this one reads \(Schema.version): start a server of this "
+        + "version with it, which changes its tables, and wait until that server is ready")
   }
 
   static func newer(schema: String, version: Int) -> Self {

@@ -118,4 +118,9 @@ extension PostgreSQLStore {
   package func seqsOfStorage(limit: Int) throws -> [Int] { try readers.use { try $0.seqsOfStorage(limit: limit) } }
 
   package func serverState() throws -> [String: String] { try readers.use { try $0.serverState() } }
+
+  /// Returns the rows of the server's state whose names begin with `prefix`.
+  package func serverState(prefix: String) throws -> [String: String] {
+    try readers.use { try $0.serverState(prefix: prefix) }
+  }
 }

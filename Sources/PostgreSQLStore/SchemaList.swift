@@ -13,6 +13,8 @@ package final class SchemaList: Sendable {
     package let id: Int64
     /// What it contains, as far as views need it.
     package let contents: StoredContents
+    /// Another text after a change of its runs.
+    package let runsVersion: String
   }
 
   private let address: PostgreSQLAddress
@@ -68,23 +70,65 @@ package final class SchemaList: Sendable {
     return schemas
   }
 
+  /// The columns of the totals, and all others that a view reads, as rows in SQL.
+  private static let totals = StoredTable.contents.columns.dropLast()
+  private static let needed =
+    [StoredTable.push, .connection, .providerToken, .checkList].flatMap { table in
+      table.columns.map { "('\(table.name)'::name, '\($0)'::name)" }
+    } + ["('name', 'name')", "('state', 'name')", "('state', 'value')"]
+
+  /// A schema that this user may read, and whether it has all columns.
+  private typealias Candidate = (id: Int64, name: String, isComplete: Bool)
+
   private func read(_ connection: Connection) throws -> Schemas {
+    var schemas = Schemas()
+    let readable = try candidates(connection, &schemas)
+    guard !readable.isEmpty else { return schemas }
+    let rows = try connection.query(
+      readable.enumerated().map { index, schema in
+        let runs =
+          schema.isComplete
+          ? "(SELECT value FROM \"\(schema.name)\".state WHERE name = '\(RunList.versionRow)')" : "NULL"
+        return """
+          SELECT \(Self.totals.joined(separator: ", ")), \(index), version, (SELECT max(seq) FROM "\(schema.name)".push), \(runs)::text \
+          FROM "\(schema.name)".contents
+          """
+      }.joined(separator: " UNION ALL "))
+    let rowsOfSchemas = Dictionary(grouping: 0..<rows.count) { Int(rows.number($0, Self.totals.count) ?? 0) }
+    for (index, schema) in readable.enumerated() {
+      do {
+        schemas.readable.append(try Self.schema(schema, rowsOfSchemas[index] ?? [], of: rows))
+      } catch {
+        schemas.leaveOut(schema.id, error.description)
+        schemas.obstacle = schemas.obstacle ?? error.description
+      }
+    }
+    return schemas
+  }
+
+  /// Returns the schemas that may be read, and notes the others.
+  private func candidates(_ connection: Connection, _ schemas: inout Schemas) throws -> [Candidate] {
     let pattern = (address.pattern ?? address.schema).replacing("_", with: "\\_").replacing("*", with: "%")
+    let totals = (Self.totals + ["version"]).map { "'\($0)'" }
     let found = try connection.query(
       """
       SELECT n.oid::bigint, n.nspname::text, has_schema_privilege(n.oid, 'USAGE') AND NOT EXISTS (SELECT FROM pg_class t \
-      WHERE t.relnamespace = n.oid AND t.relname IN ('push', 'contents', 'connection', 'provider_token', 'check_list', 'name') \
-      AND NOT has_table_privilege(t.oid, 'SELECT')), count(a.attname), \
+      WHERE t.relnamespace = n.oid AND t.relname IN ('push', 'contents', 'connection', 'provider_token', 'check_list', 'name', \
+      'state') AND NOT has_table_privilege(t.oid, 'SELECT')), \
+      (SELECT count(*) FROM pg_class t JOIN pg_attribute a ON a.attrelid = t.oid WHERE t.relnamespace = n.oid \
+      AND a.atttypid IN ('integer'::regtype, 'bigint'::regtype) \
+      AND (t.relname = 'contents' AND a.attname IN (\(totals.joined(separator: ", "))) \
+      OR t.relname = 'push' AND a.attname IN ('seq', 'received_at'))), \
       EXISTS (SELECT FROM pg_locks l JOIN pg_class t ON t.oid = l.relation WHERE t.relnamespace = n.oid \
-      AND t.relname IN ('push', 'contents') AND l.mode = 'AccessExclusiveLock' AND l.granted) \
-      FROM pg_namespace n JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = 'contents' \
-      LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname IN \
-      ('version', 'last_seq', 'emptied_through', 'count', 'bytes', 'evicted', 'last_evicted') \
-      WHERE n.nspname LIKE $1 AND EXISTS (SELECT FROM pg_class WHERE relnamespace = n.oid AND relname = 'push') \
-      GROUP BY n.oid, n.nspname ORDER BY n.nspname COLLATE "C"
+      AND t.relname IN ('push', 'contents') AND l.mode = 'AccessExclusiveLock' AND l.granted), \
+      (SELECT count(*) FROM (VALUES \(Self.needed.joined(separator: ", "))) AS needed (relation, attribute) \
+      JOIN pg_class t ON t.relnamespace = n.oid AND t.relname = needed.relation \
+      JOIN pg_attribute a ON a.attrelid = t.oid AND a.attname = needed.attribute) \
+      FROM pg_namespace n WHERE n.nspname LIKE $1 \
+      AND 2 = (SELECT count(*) FROM pg_class WHERE relnamespace = n.oid AND relname IN ('push', 'contents')) \
+      ORDER BY n.nspname COLLATE "C"
       """, [pattern])
-    var schemas = Schemas()
-    var readable: [(id: Int64, name: String)] = []
+    var readable: [Candidate] = []
     for row in 0..<found.count {
       let (id, name) = (found.number(row, 0) ?? 0, found.text(row, 1) ?? "")
       // Anybody who may create schemas chooses their names, which become parts of commands.
@@ -97,50 +141,42 @@ package final class SchemaList: Sendable {
       var problem: String?
       if found.number(row, 2) != 1 {
         problem = "this user may not read the schema \(name): GRANT USAGE ON SCHEMA and SELECT ON ALL TABLES to it"
-      } else if found.number(row, 3) != 7 {
-        problem = "the schema \(name) has tables of another program: choose a pattern that leaves it out"
+      } else if found.number(row, 3) != Int64(totals.count + 2) {
+        problem = PostgreSQLError.foreign(viewed: name).description
       } else if found.number(row, 4) == 1 {
         problem = "the tables of the schema \(name) are being changed: wait until its server is ready"
         schemas.locked.insert(id)
       }
       guard let problem else {
-        readable.append((id, name))
+        readable.append((id, name, found.number(row, 5) == Int64(Self.needed.count)))
         continue
       }
       schemas.leaveOut(id, problem)
       schemas.obstacle = schemas.obstacle ?? problem
     }
-    guard !readable.isEmpty else { return schemas }
-    let rows = try connection.query(
-      readable.indices.map { index in
-        "SELECT \(index), version, last_seq, emptied_through, count, bytes, evicted, last_evicted "
-          + "FROM \"\(readable[index].name)\".contents"
-      }.joined(separator: " UNION ALL ") + " ORDER BY 1")
-    for row in 0..<rows.count {
-      func number(_ column: Int) -> Int { Int(rows.number(row, column) ?? 0) }
-      let (id, name) = readable[number(0)]
-      guard number(1) == PostgreSQLStore.schemaVersion else {
-        let problem = Self.problem(ofVersion: number(1), of: name)
-        schemas.leaveOut(id, problem)
-        schemas.obstacle = schemas.obstacle ?? problem
-        continue
-      }
-      var contents = StoredContents()
-      (contents.lastSeq, contents.emptiedThrough, contents.count) = (number(2), number(3), number(4))
-      (contents.bytes, contents.evicted, contents.lastEvicted) = (number(5), number(6), number(7))
-      schemas.readable.append(Schema(name: name, id: id, contents: contents))
-    }
-    return schemas
+    return readable
   }
 
-  private static func problem(ofVersion version: Int, of name: String) -> String {
-    if version > PostgreSQLStore.schemaVersion { return "\(PostgreSQLError.newer(schema: name, version: version))" }
-    if version < PostgreSQLStore.oldestSchemaVersion {
-      return "\(PostgreSQLError.tooOld(schema: name, version: version))"
+  /// Returns a schema.
+  ///
+  /// - Parameter numbers: The numbers of its rows of the table `contents` in `rows`.
+  /// - Throws: Why it cannot be read.
+  private static func schema(_ schema: Candidate, _ numbers: [Int], of rows: Rows) throws(PostgreSQLError) -> Schema {
+    guard numbers.count == 1 else { throw .damaged(schema: schema.name, rows: numbers.count) }
+    let row = numbers[0]
+    let version = Int(rows.number(row, totals.count + 1) ?? 0)
+    guard version <= PostgreSQLStore.schemaVersion else { throw .newer(schema: schema.name, version: version) }
+    guard version >= PostgreSQLStore.oldestSchemaVersion else { throw .tooOld(schema: schema.name, version: version) }
+    guard version == PostgreSQLStore.schemaVersion else { throw .older(schema: schema.name, version: version) }
+    guard schema.isComplete else { throw .foreign(viewed: schema.name) }
+    do {
+      let contents = try StoredContents(rows.checked(row, of: .contents))
+      try contents.check(newest: Int(rows.number(row, totals.count + 2) ?? 0))
+      return Schema(
+        name: schema.name, id: schema.id, contents: contents, runsVersion: rows.text(row, totals.count + 3) ?? "")
+    } catch {
+      throw .damaged(schema: schema.name, error)
     }
-    return
-      "the schema \(name) has the format \(version) of an older version, this one reads \(PostgreSQLStore.schemaVersion): "
-      + "start a server of this version with it, which changes its tables, and wait until that server is ready"
   }
 }
 

@@ -27,6 +27,8 @@ package final class SchemasStore: RecordStore {
     var generation: Int
     /// Records up to this `seq` are not analyzed for findings.
     var analyzedAfter = 0
+    /// Another text after a change of its runs.
+    var runsVersion = ""
     /// Whether its schema was removed. Its place in cuts stays.
     var isGone = false
     /// Whether its schema can be read now.
@@ -43,6 +45,9 @@ package final class SchemasStore: RecordStore {
     var names: [String] = []
     var problems: [String] = []
     var failure: String?
+    var runs = ViewedRuns()
+    /// The runs of each server, with the text that changes with them.
+    var runsOfServers: [Int: (version: String, runs: [TestRun])] = [:]
   }
 
   /// A reading of the schemas.
@@ -128,13 +133,46 @@ package final class SchemasStore: RecordStore {
       let events = state.update(schemas, address)
       return (try state.contents(of: schemas.readable), events)
     }
+    let runs = readRuns()
     let former = known.withLockedValue { known in
-      defer { known = Known(names: schemas.readable.map(\.name), problems: schemas.problems.sorted()) }
+      if let runs {
+        known.runs = ViewedRuns(runs.sorted { $0.key < $1.key }.flatMap(\.value.runs), version: known.runs.version + 1)
+        known.runsOfServers = runs
+      }
+      defer {
+        (known.names, known.problems, known.failure) = (schemas.readable.map(\.name), schemas.problems.sorted(), nil)
+      }
       return known.problems
     }
     for event in events + schemas.problems.filter({ !former.contains($0) }).map(Event.unreadable) { report(event) }
     return contents
   }
+
+  /// Reads the runs that have changed.
+  ///
+  /// - Returns: The runs of all servers; nil if none have changed.
+  private func readRuns() -> [Int: (version: String, runs: [TestRun])]? {
+    var runs = known.withLockedValue(\.runsOfServers)
+    var hasChanged = false
+    for (index, server) in state.withLockedValue(\.servers).enumerated() {
+      if server.isGone, runs.removeValue(forKey: index) != nil { hasChanged = true }
+      guard !server.isGone, server.isReadable, runs[index]?.version != server.runsVersion,
+        // A failure is found by what reads pushes, and the next call reads them again.
+        let rows = try? server.store.serverState(prefix: RunList.rowPrefix)
+      else { continue }
+      let found = RunList.runs(of: rows.sorted { $0.key < $1.key }.map(\.value), on: shownName(of: server, at: index))
+      runs[index] = (server.runsVersion, found)
+      hasChanged = true
+    }
+    return hasChanged ? runs : nil
+  }
+
+  /// The name of a server; nil for the only one, unless its schema was removed and created again.
+  private func shownName(of server: Server, at index: Int) -> String? {
+    isOfSeveralServers || index > 0 ? server.name : nil
+  }
+
+  package var runs: ViewedRuns { known.withLockedValue(\.runs) }
 
   package func close() throws {
     list.close()
@@ -151,7 +189,7 @@ package final class SchemasStore: RecordStore {
     state.withLockedValue { state in
       state.servers.enumerated().filter { !$1.isGone }.map { index, server in
         ViewedServer(
-          name: isOfSeveralServers || index > 0 ? server.name : "", generation: server.generation,
+          name: shownName(of: server, at: index) ?? "", generation: server.generation,
           store: server.isReadable ? server.store : nil, emptiedThrough: server.emptiedThrough,
           analyzedAfter: server.analyzedAfter, lastSeq: state.order.end[index])
       }
@@ -372,6 +410,7 @@ extension SchemasStore.State {
         servers[index].analyzedAfter = schema.contents.emptiedThrough
       }
       servers[index].emptiedThrough = schema.contents.emptiedThrough
+      servers[index].runsVersion = schema.runsVersion
       cut[index] = schema.contents.lastSeq
       contents.count += schema.contents.count
       contents.bytes += schema.contents.bytes

@@ -4,15 +4,16 @@ internal import APNSMockNotation
 /// The normal form of the path of a request.
 enum RequestPath {
   /// Returns the one spelling of a path that access rules and router use: without empty components, which the router ignores,
-  /// without dot components, and with unreserved characters decoded (RFC 3986 section 6.2.2). Other percent escapes stay
-  /// as they are, so that `%2F` separates no components. Begins with a slash and, unless it is `/`, does not end with one.
+  /// without dot components, and with unreserved characters and colons decoded (RFC 3986 sections 6.2.2 and 3.3): names such as
+  /// `load_1:4711` have a colon. Other percent escapes stay as they are, so that `%2F` separates no components. Begins with a slash
+  /// and, unless it is `/`, does not end with one.
   static func normalized(_ path: String) -> String {
     var components: [String] = []
     for part in path.split(separator: "/") {
       switch PercentEncoding.decodingUnreserved(part) {
       case ".": break
       case "..": _ = components.popLast()
-      case let component: components.append(component)
+      case let component: components.append(component.replacing("%3A", with: ":").replacing("%3a", with: ":"))
       }
     }
     return "/" + components.joined(separator: "/")

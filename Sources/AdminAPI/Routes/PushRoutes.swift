@@ -174,7 +174,7 @@ struct PushRoutes: Sendable {
       if let seq = Int(id), let record = try source.inbox.record(seq: seq) { return (record, nil) }
       throw Problem.notFound("there is no push with seq \(id)", hint: inboxSummary)
     }
-    let origin = source.inbox.isOfSeveralServers ? RecordOrigin(id.replacing("%3A", with: ":")) : nil
+    let origin = source.inbox.isOfSeveralServers ? RecordOrigin(id) : nil
     if let origin, let record = try source.inbox.record(origin) { return (record, nil) }
     let attempts = try await source.inbox.snapshot().attempts(apnsID: id)
     guard let newest = attempts.last else {

@@ -23,7 +23,7 @@ package enum ReportDocument {
     _ report: RunReport, of records: RunRecords, _ ids: Set<String>? = nil, by rulebook: Rulebook
   ) throws(StoreUnavailable) -> [UInt8] {
     var summary = JSONWriter()
-    summary.object { report.writeMembers(to: &$0) }
+    summary.object { report.writeMembers(to: &$0, numbersPushes: true) }
     var html = Array(opening.utf8)
     html.reserveCapacity(maxBytes)
     // Within a script element, an HTML parser looks only for its end.
@@ -119,10 +119,11 @@ package enum ReportDocument {
           if let ids, owner.map({ ids.contains($0.run) }) != true { continue }
           skipped -= 1
           guard skipped < 0 else { continue }
-          let findings = records.findings[record.seq]?.map(\.kind.rawValue) ?? []
+          let findings = records.findings[record.name]?.map(\.kind.rawValue) ?? []
           var writer = JSONWriter(capacity: 2048)
           writer.object {
-            record.writeMembers(to: &$0, rulebook: rulebook, owner: owner, findings: findings)
+            record.writeMembers(
+              to: &$0, as: .seq(record.seq), rulebook: rulebook, owner: owner, findings: findings)
             if let number = owner?.number { $0.member("test_number", number) }
           }
           text += writer.bytes

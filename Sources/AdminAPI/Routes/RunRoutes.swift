@@ -69,7 +69,8 @@ struct RunRoutes: Sendable {
 
   // MARK: - Reading
 
-  private func list(_ request: Request, _ context: AdminContext) throws -> Response {
+  private func list(_ request: Request, _ context: AdminContext) async throws -> Response {
+    try await source.inbox.followStore()
     let runs = runs.all
     return .json { writer in
       writer.arrayMember("items") { writer in
@@ -84,8 +85,8 @@ struct RunRoutes: Sendable {
     }
   }
 
-  private func show(_ request: Request, _ context: AdminContext) throws -> Response {
-    Self.response(to: try find(context))
+  private func show(_ request: Request, _ context: AdminContext) async throws -> Response {
+    Self.response(to: try await find(context))
   }
 
   private static func response(to run: TestRun, status: HTTPResponse.Status = .ok) -> Response {
@@ -103,7 +104,7 @@ struct RunRoutes: Sendable {
   }
 
   private func report(_ request: Request, _ context: AdminContext) async throws -> Response {
-    let run = try find(context)
+    let run = try await find(context)
     var parameters = try QueryParameters(request)
     let format = try parameters.remove("format").map { text throws(Problem) in
       guard let format = Format(rawValue: text) else {
@@ -160,7 +161,8 @@ struct RunRoutes: Sendable {
       })
   }
 
-  private func find(_ context: AdminContext) throws(Problem) -> TestRun {
+  private func find(_ context: AdminContext) async throws -> TestRun {
+    try await source.inbox.followStore()
     let id = context.parameters.get("id") ?? ""
     guard let run = runs.run(id) else { throw unknown(id) }
     return run

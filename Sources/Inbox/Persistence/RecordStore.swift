@@ -37,6 +37,9 @@ package protocol RecordStore: Sendable {
   /// Whether it is a view of several servers. The `seq` of a record is then an internal number of the view.
   var isOfSeveralServers: Bool { get }
 
+  /// The runs of test suites in a store that others write, as they were when its contents were last read.
+  var runs: ViewedRuns { get }
+
   /// The servers of a store that others write.
   var servers: [ViewedServer] { get }
 
@@ -87,6 +90,7 @@ extension RecordStore {
   package var isReadOnly: Bool { false }
   package func currentContents() throws -> StoredContents? { nil }
   package var isOfSeveralServers: Bool { false }
+  package var runs: ViewedRuns { ViewedRuns() }
   package var servers: [ViewedServer] { [] }
   package func seq(of origin: RecordOrigin) throws -> Int? { nil }
   package func origin(of seq: Int) throws -> RecordOrigin? { nil }

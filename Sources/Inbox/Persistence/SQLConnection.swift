@@ -91,9 +91,11 @@ extension SQLConnection {
   }
 
   /// Returns the state of the server that was stored last (`StoredServerState`), by name. What is no text is left out.
-  package func serverState() throws -> [String: String] {
+  ///
+  /// - Parameter prefix: The beginning of the names to return, without the wildcards of SQL.
+  package func serverState(prefix: String = "") throws -> [String: String] {
     var state: [String: String] = [:]
-    try forEachRow("SELECT name, value FROM state", []) { row in
+    try forEachRow("SELECT name, value FROM state WHERE name LIKE $1", [prefix + "%"]) { row in
       if let name = row.text(0), let value = row.text(1) { state[name] = value }
       return true
     }

@@ -61,8 +61,8 @@ package struct RunRecords: Sendable {
   let present: InboxSnapshot
   /// The part of the inbox in which pushes of the runs can be.
   let selection: Selection
-  /// The findings by the `seq` of their push.
-  package let findings: [Int: [Finding]]
+  /// The findings by their push.
+  package let findings: [PushName: [Finding]]
   /// The `seq` of the last attempts of the pushes that were neither accepted nor rejected for good.
   package let lost: [Int]
   /// The number of pushes that were dropped because the memory is limited.
@@ -151,8 +151,8 @@ package struct RunExport: Sendable {
     for record in group {
       guard let owner = records.attribution.owner(of: record), ids.contains(owner.run) else { continue }
       append { writer in
-        let findings = records.findings[record.seq]?.map(\.kind.rawValue) ?? []
-        record.writeMembers(to: &writer, rulebook: rulebook, owner: owner, findings: findings)
+        let findings = records.findings[record.name]?.map(\.kind.rawValue) ?? []
+        record.writeMembers(to: &writer, as: .seq(record.seq), rulebook: rulebook, owner: owner, findings: findings)
         record.writeExportMembers(to: &writer, owner: owner)
       }
     }
@@ -205,10 +205,12 @@ extension Inbox {
     let (runs, archive) = self.runs.state.withLockedValue { ($0.runs, $0.archive) }
     var selection = Selection.allKinds
     if let ids {
-      let bounds = runs.filter { ids.contains($0.id) }.map(\.bounds)
-      selection.after = bounds.map(\.after).min() ?? .max - 1
-      let last = bounds.map(\.through).max() ?? 0
-      selection.before = last == .max ? .max : last + 1
+      (selection.after, selection.before) = (.max - 1, 1)
+      for run in runs where ids.contains(run.id) {
+        let (after, through) = try bounds(of: run)
+        selection.after = min(selection.after, after)
+        selection.before = max(selection.before, through == .max ? .max : through + 1)
+      }
     }
     let report = try findings(by: rulebook, in: selection)
     let former = InboxSnapshot(
@@ -216,11 +218,22 @@ extension Inbox {
       lastEvicted: 0)
     return RunRecords(
       archived: former, present: snapshot, selection: selection,
-      findings: Dictionary(grouping: report.findings, by: \.seq)
-        .merging(Dictionary(grouping: archive.findings, by: \.seq)) { present, _ in present },
+      findings: Dictionary(grouping: report.findings, by: \.name)
+        .merging(Dictionary(grouping: archive.findings, by: \.name)) { present, _ in present },
       // In an export, the same push may have been accepted in another test, or for another worker.
       lost: try archive.lost + seqs(analyzer.unresolved, after: selection.after)
-        + report.findings.filter { $0.kind == .abandoned }.map(\.seq),
+        + seqs(report.findings.filter { $0.kind == .abandoned }.map(\.name), after: selection.after),
       dropped: archive.dropped + snapshot.evicted, runs: runs, attribution: self.runs.attribution)
+  }
+
+  /// Returns the bounds of a run in the numbers of this inbox, which a view gives the pushes of several servers.
+  private func bounds(of run: TestRun) throws(StoreUnavailable) -> (after: Int, through: Int) {
+    let (after, through) = run.bounds
+    guard let server = run.server else { return (after, through) }
+    // A `seq` that the view does not know yet is behind all others.
+    return (
+      after == 0 ? 0 : try seq(of: RecordOrigin(server: server, seq: after)) ?? .max - 1,
+      through == 0 ? 0 : try seq(of: RecordOrigin(server: server, seq: through)) ?? .max
+    )
   }
 }

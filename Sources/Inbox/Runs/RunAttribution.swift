@@ -33,11 +33,20 @@ package struct RunAttribution: Sendable {
   private var open: [[Int32]] = []
   /// The pushes of imported runs and tests, and those that were added again, ascending.
   private var imported: [(seqs: ClosedRange<Int>, owner: Owner)] = []
+  /// The attribution of the pushes of each server in a view of several.
+  private var servers: [String: RunAttribution] = [:]
 
   /// Whether no push belongs to a run.
-  package var isEmpty: Bool { spans.isEmpty && imported.isEmpty }
+  package var isEmpty: Bool { spans.isEmpty && imported.isEmpty && servers.isEmpty }
 
   init(_ runs: [TestRun]) {
+    self.init(ofOneServer: runs.filter { $0.server == nil })
+    for (server, runs) in Dictionary(grouping: runs, by: \.server) {
+      if let server { servers[server] = RunAttribution(ofOneServer: runs) }
+    }
+  }
+
+  private init(ofOneServer runs: [TestRun]) {
     var changes: [(seq: Int, isEnd: Bool, span: Int32)] = []
     func add(
       _ owner: Owner, _ scopes: [Filter], after: Int, through: Int?, _ seqs: SeqRanges?, restored: SeqRanges
@@ -83,7 +92,11 @@ package struct RunAttribution: Sendable {
   /// Returns the run and the test of a push; nil if it belongs to none.
   package func owner(of record: borrowing Record) -> Owner? {
     guard !isEmpty else { return nil }
-    let seq = record.seq
+    if let origin = record.origin { return servers[origin.server]?.owner(of: record, seq: origin.seq) }
+    return owner(of: record, seq: record.seq)
+  }
+
+  private func owner(of record: borrowing Record, seq: Int) -> Owner? {
     if record.isImported {
       let index = imported.partitioningIndex { $0.seqs.upperBound >= seq }
       return index < imported.count && imported[index].seqs.contains(seq) ? imported[index].owner : nil

@@ -204,7 +204,7 @@ extension RunReport {
 extension RunReport.Line {
   fileprivate var markdown: String {
     let parts = [
-      "push \(seq)", topic.map { RunReport.escaped($0) }, "attempt \(attempt)", "**\(RunReport.escaped(response))**",
+      "push \(name)", topic.map { RunReport.escaped($0) }, "attempt \(attempt)", "**\(RunReport.escaped(response))**",
       rule.map { "rule \(RunReport.escaped($0))" }, test.map { "in \(RunReport.escaped($0))" },
       detail.map { RunReport.escaped($0, 400) },
     ]

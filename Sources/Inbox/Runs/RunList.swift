@@ -12,6 +12,8 @@ package final class RunList: Sendable {
     var nextNumber = 1
     /// The attribution of the runs as they are; nil after a change.
     var attribution: RunAttribution? = RunAttribution([])
+    /// The version of the runs of a view.
+    var version = 0
     /// The pushes of runs that resets removed.
     var archive = RunArchive()
   }
@@ -224,6 +226,10 @@ package final class RunList: Sendable {
 
   /// The prefix of the names of the rows with runs and tests.
   package static let rowPrefix = "run/"
+  /// The name of the row with another text after each change of the others.
+  package static let versionRow = rowPrefix
+  /// Returns a text for `versionRow`.
+  package static func newVersion() -> String { String(UInt64.random(in: .min ... .max), radix: 16) }
 
   private static func row(_ id: String) -> String { rowPrefix + id }
   private static func row(_ id: String, _ test: Int) -> String { "\(rowPrefix)\(id)/\(test)" }
@@ -246,14 +252,7 @@ package final class RunList: Sendable {
   package func restore(
     _ rows: some Sequence<String>, now: Int64, lastSeq: Int, _ report: @escaping @Sendable ([String]) -> Void
   ) {
-    var collector = RunCollector(ofStore: true)
-    for var row in rows {
-      row.withUTF8 { text in
-        // What is damaged is left out.
-        if let line = try? RunLine(UnsafeRawBufferPointer(text)), line.hasOwnID { collector.add(line) }
-      }
-    }
-    let runs = collector.finished.sorted { Int($0.id.dropFirst()) ?? 0 < Int($1.id.dropFirst()) ?? 0 }
+    let runs = Self.runs(of: rows)
     change { state, _ in
       state.runs = runs
       state.nextNumber = (runs.compactMap { Int($0.id.dropFirst()) }.max() ?? 0) + 1
@@ -261,6 +260,42 @@ package final class RunList: Sendable {
     didChange.withLockedValue { $0 = report }
     interruptAll(now: now, lastSeq: lastSeq)
   }
+
+  /// Returns the runs in rows of a store, in the order of their numbers. What is damaged is left out.
+  ///
+  /// - Parameter server: The name of the server in a view of several.
+  package static func runs(of rows: some Sequence<String>, on server: String? = nil) -> [TestRun] {
+    var collector = RunCollector(ofStore: true)
+    for var row in rows {
+      row.withUTF8 { text in
+        if let line = try? RunLine(UnsafeRawBufferPointer(text)), line.hasOwnID { collector.add(line) }
+      }
+    }
+    var runs = collector.finished.sorted { Int($0.id.dropFirst()) ?? 0 < Int($1.id.dropFirst()) ?? 0 }
+    guard let server else { return runs }
+    for index in runs.indices { (runs[index].id, runs[index].server) = ("\(server):\(runs[index].id)", server) }
+    return runs
+  }
+
+  /// Replaces the runs by those of a view, unless these are older.
+  func follow(_ runs: ViewedRuns) {
+    state.withLockedValue { state in
+      guard runs.version > state.version else { return }
+      (state.version, state.attribution) = (runs.version, nil)
+      state.runs = runs.all.sorted { $0.startedAt < $1.startedAt }
+    }
+  }
+}
+
+/// The runs in the stores of a view.
+package struct ViewedRuns: Sendable {
+  /// Another number, which is larger, after a change; 0 if none were read yet.
+  package let version: Int
+  /// The runs of all servers, those of each in the order of their beginning.
+  package let all: [TestRun]
+
+  /// Creates a list.
+  package init(_ all: [TestRun] = [], version: Int = 0) { (self.all, self.version) = (all, version) }
 }
 
 extension TestRun {

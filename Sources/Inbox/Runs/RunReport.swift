@@ -16,6 +16,7 @@ package struct RunReport: Sendable {
   /// A push in a list of the report.
   struct Line: Sendable {
     let seq: Int
+    let name: PushName
     let receivedAt: Int64
     let test: String?
     let topic: String?
@@ -29,7 +30,8 @@ package struct RunReport: Sendable {
     let detail: String?
 
     init(_ record: Record, _ owner: RunAttribution.Owner?) {
-      (seq, receivedAt, test, attempt) = (record.seq, record.receivedAt, owner?.test, record.attempt)
+      (seq, name, attempt) = (record.seq, record.name, record.attempt)
+      (receivedAt, test) = (record.receivedAt, owner?.test)
       (topic, token, outcome) = (record.topic, record.deviceToken, record.outcome)
       response = record.responseOrEnding
       rule = record.wireDetails?.injections.first?.rule
@@ -40,8 +42,8 @@ package struct RunReport: Sendable {
   struct FindingItem: Sendable {
     let kind: Finding.Kind
     var count = 0
-    /// The first ones.
-    var examples: [Finding] = []
+    /// The first ones, with the `seq` of their pushes.
+    var examples: [(seq: Int, finding: Finding)] = []
   }
 
   /// A push, with all its attempts.
@@ -153,8 +155,8 @@ package struct RunReport: Sendable {
         let owner = records.attribution.owner(of: record)
         if let ids, owner.map({ ids.contains($0.run) }) != true { continue }
         let push = add(record, owner, &table)
-        for finding in records.findings[record.seq] ?? [] {
-          kinds[finding.kind, default: FindingItem(kind: finding.kind)].add(finding)
+        for finding in records.findings[record.name] ?? [] {
+          kinds[finding.kind, default: FindingItem(kind: finding.kind)].add(finding, on: record.seq)
         }
         if lostSeqs.contains(record.seq) {
           lostCount += 1
@@ -280,9 +282,9 @@ extension RunReport.Failure {
 }
 
 extension RunReport.FindingItem {
-  fileprivate mutating func add(_ finding: Finding) {
+  fileprivate mutating func add(_ finding: Finding, on seq: Int) {
     count += 1
-    if examples.count < RunReport.maxNearest { examples.append(finding) }
+    if examples.count < RunReport.maxNearest { examples.append((seq, finding)) }
   }
 }
 
@@ -362,7 +364,13 @@ extension RunReport {
 
 extension RunReport {
   /// Writes the report as members of an object.
-  package func writeMembers(to writer: inout JSONWriter) {
+  ///
+  /// - Parameter numbersPushes: Whether pushes of a view of several servers have numbers, as those of an export, in place of names such
+  ///   as `load_1:4711`.
+  package func writeMembers(to writer: inout JSONWriter, numbersPushes: Bool = false) {
+    func write(_ lines: [Line], to writer: inout JSONWriter) {
+      for line in lines { line.write(to: &writer, as: numbersPushes ? .seq(line.seq) : line.name) }
+    }
     writer.member("format", 1)
     writer.member("program", program)
     writer.member("outcome", outcome?.rawValue)
@@ -413,14 +421,14 @@ extension RunReport {
         writer.object { writer in
           failure.test.writeMembers(to: &writer, of: failure.run)
           writer.member("pushes", failure.pushes)
-          writer.arrayMember("nearest") { writer in for line in failure.nearest { line.write(to: &writer) } }
+          writer.arrayMember("nearest") { write(failure.nearest, to: &$0) }
         }
       }
     }
     for (name, count, lines) in [("lost", lostCount, lost), ("duplicates", duplicateCount, duplicates)] {
       writer.objectMember(name) { writer in
         writer.member("count", count)
-        writer.arrayMember("items") { writer in for line in lines { line.write(to: &writer) } }
+        writer.arrayMember("items") { write(lines, to: &$0) }
       }
     }
     writer.arrayMember("findings") { writer in
@@ -431,9 +439,9 @@ extension RunReport {
           writer.member("summary", item.kind.summary)
           writer.member("advice", item.kind.advice)
           writer.arrayMember("records") { writer in
-            for finding in item.examples {
+            for (seq, finding) in item.examples {
               writer.object { writer in
-                writer.member("seq", finding.seq)
+                writer.member("seq", numbersPushes ? .seq(seq) : finding.name)
                 writer.member("explanation", finding.explanation)
               }
             }
@@ -468,9 +476,9 @@ extension RunReport {
 }
 
 extension RunReport.Line {
-  fileprivate func write(to writer: inout JSONWriter) {
+  fileprivate func write(to writer: inout JSONWriter, as name: PushName) {
     writer.object { writer in
-      writer.member("seq", seq)
+      writer.member("seq", name)
       writer.member("received_at", TimestampFormat.text(receivedAt))
       writer.member("test", test)
       writer.member("topic", topic)

@@ -56,8 +56,10 @@ package struct RunTest: RunSpan, Sendable {
 
 /// A run of a test suite, with its tests.
 package struct TestRun: RunSpan, Sendable {
-  /// `r` and a number.
+  /// `r` and a number; in a view of several servers after the name of the server, such as `load_1:r3`.
   package internal(set) var id: String
+  /// The server in a view of several, whose `seq` values the run has; nil for others.
+  package internal(set) var server: String?
   package internal(set) var name: String
   package internal(set) var labels: [String: String] = [:]
   /// The query that selects the pushes of the run; nil for all pushes while it is the only open run.
@@ -136,6 +138,7 @@ extension TestRun {
   package func writeMembers(to writer: inout JSONWriter) {
     writer.member("kind", "run")
     writer.member("id", id)
+    if let server { writer.member("server", server) }
     writeSpan(to: &writer)
     writer.objectMember("labels") { writer in
       for (name, value) in labels.sorted(by: { $0.key < $1.key }) { writer.member(name, value) }

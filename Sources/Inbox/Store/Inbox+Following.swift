@@ -14,7 +14,7 @@ extension Inbox {
   ///
   /// - Throws: `StoreUnavailable` if it cannot be read. Nothing changes then.
   package func followStore() async throws(StoreUnavailable) {
-    guard let writer else { return }
+    guard let writer, writer.store.isReadOnly else { return }
     let contents = try await writer.blocking {
       do {
         return try writer.store.currentContents()
@@ -23,6 +23,7 @@ extension Inbox {
         throw error
       }
     }
+    runs.follow(writer.store.runs)
     if let contents { follow(contents) }
   }
 

@@ -140,6 +140,8 @@ extension ServerState {
 
   private func storedRows(_ changed: Set<String>) -> StoredServerState.Rows {
     var rows = StoredServerState.Rows(uniqueKeysWithValues: changed.map { ($0, storedRow($0)) })
+    // In each batch, so that views notice all changes.
+    if changed.contains(where: { $0.hasPrefix(RunList.rowPrefix) }) { rows[RunList.versionRow] = RunList.newVersion() }
     rows.merge(faults.counters.takeChangedRows()) { _, newer in newer }
     return rows
   }
