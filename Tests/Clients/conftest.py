@@ -32,7 +32,10 @@ STORES = {
 # otherwise the worker that runs the file would stop all others.
 ONE_WORKER = re.compile(
     r"\bpage/|test_restart\.py|test_simulation\.py|test_store_view\.py|test_slow_clients\.py|test_expensive_queries\.py|"
-    r"test_power_loss\.py|test_damaged_files\.py|test_unusual_pushes\.py")
+    r"test_power_loss\.py|test_damaged_files\.py|test_unusual_pushes\.py|test_many_schemas(_runs)?\.py")
+
+#: The seconds from which a test runs before shorter ones.
+LONG = 3
 
 
 def pytest_addoption(parser):
@@ -66,13 +69,15 @@ def pytest_xdist_make_scheduler(config, log):
 
 def pytest_collection_modifyitems(config, items):
     """Moves the tests marked `serial` to the end, and those that take long to the front, so that no worker waits for
-    them: the files that one worker runs, then the others, the longest first.
+    them: the files that one worker runs, then the others, the longest first. All others stay together by file: between two of
+    them a worker would end the servers that their file shares, and start others.
     """
     selection.deselect(config, items)
 
     def position(item):
+        duration = selection.duration(item.nodeid)
         return (item.get_closest_marker("serial") is not None, ONE_WORKER.search(item.nodeid) is None,
-                -selection.duration(item.nodeid))
+                -duration if duration >= LONG else 0)
 
     items.sort(key=position)
 

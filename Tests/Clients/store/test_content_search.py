@@ -20,7 +20,7 @@ PIECES = [
     "{", "}", "[", ":", "1e3", "3.0", "null", "true", " ", "  ", "*", "?", "E'x'", "\\x", "x5c", "--", ";", "\ufeff", "\u2028",
 ]
 COUNT = 300
-QUERIES = 400 if ALL else 150
+QUERIES = 400 if ALL else 100
 
 
 def payload(rng):

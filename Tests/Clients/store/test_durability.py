@@ -19,14 +19,14 @@ from support import stores
 from support.durability import DELAYED, Provider, acknowledged_under_load, assert_each_is_there_once
 from support.failing_stores import FullDisk, FullPostgres
 from support.postgres import PostgresInbox
-from support.selection import ALL
+from support.selection import ALL, some
 from support.server import Server, wait_until
 from support.wire import Closed, connect, push_headers
 
 pytestmark = pytest.mark.timeout(240)  # for slow machines; normally each takes seconds
 
 SERIES = 10 if ALL else 1  # of kills with the same inbox
-KILLS = 5
+LOADS = some([40, 300, 1, 150, 500], 3)  # the pushes of a server before its kill
 
 
 def is_shared(place):
@@ -41,14 +41,14 @@ def outcomes(server):
 def test_a_kill_loses_no_acknowledged_push(binary, certs, place, series):
     """Each server continues the inbox that the one before left behind."""
     acknowledged = set()
-    for number in range(KILLS):
+    for number, pushes in enumerate(LOADS):
         server = Server(binary, certs, *stores.flags(place, "--durable", "answer", memory_records=[8, None][number % 2]))
         try:
             if number:
                 assert_each_is_there_once(server, place, acknowledged)
             server.api("POST", "/rules", {
                 "name": "slow", "when": {"device_token": DELAYED}, "do": {"delay": {"fixed": "20ms"}}})
-            new = acknowledged_under_load(server, [40, 300, 1, 150, 500][number], server.process.kill)
+            new = acknowledged_under_load(server, pushes, server.process.kill)
             assert not new & acknowledged
             acknowledged |= new
         finally:
@@ -133,7 +133,7 @@ def test_the_file_alone_has_all_pushes_after_an_orderly_end(binary, certs, tmp_p
 def test_a_push_is_stored_when_its_answer_arrives(start, place):
     server = start(*stores.flags(place, "--durable", "answer"))
     with connect(server) as wire:
-        for number in range(1, 101):
+        for number in range(1, 101 if ALL else 31):
             response = wire.push(push_headers(server, secrets.token_hex(32)))
             assert response.status == 200
             (row,) = stores.pushes_view(place, "SELECT * FROM pushes WHERE apns_id = ?", response.header("apns-id"))
@@ -144,7 +144,7 @@ def test_concurrent_pushes_are_stored_when_their_answers_arrive(start, place):
     server = start(*stores.flags(place, "--durable", "answer"))
     with connect(server) as wire:
         wire.push(push_headers(server, DELAYED))
-        for _ in range(3 if is_shared(place) else 10):  # a query of a database takes longer
+        for _ in range(10 if ALL else 3):
             wanted = [wire.open(push_headers(server, secrets.token_hex(32)), stores.BODY) for _ in range(50)]
             while wanted:
                 frame = wire.receive()
@@ -198,7 +198,7 @@ def test_a_backup_of_the_file_under_load_is_a_whole_inbox(start, tmp_path):
 
 def test_an_answer_over_http_1_comes_after_the_commit(start, place):
     server = start("--apns-plain", "127.0.0.1:0", *stores.flags(place, "--durable", "answer"))
-    for number in range(1, 21):
+    for number in range(1, 21 if ALL else 9):
         stores.push_over_http_1(server)
         assert len(stores.pushes_view(place)) == number
 

@@ -2,7 +2,7 @@
 
 import secrets
 
-from store.test_many_schemas import push, servers, stored, viewing
+from support.many_schemas import push, servers, stored, viewing
 from support.browser import View
 
 

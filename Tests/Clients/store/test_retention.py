@@ -30,8 +30,9 @@ def advance(server, by):
 
 
 def until_removed(server, place, expected, seconds=30):
-    """Waits until the inbox and the store have these `seq` values only."""
+    """Waits until the inbox and the store have these `seq` values only, and the inbox has counted what was removed."""
     wait_until(lambda: stores.seqs(server) == expected, lambda: f"{expected}, but {stores.seqs(server)}", seconds)
+    wait_until(lambda: server.api("GET", "/pushes", limit=0)["total"] == len(expected), "the removed ones are counted")
     stored = [row["seq"] for row in stores.pushes_view(place, "SELECT seq FROM pushes ORDER BY seq")]
     assert stored == expected
 

@@ -80,7 +80,7 @@ def test_a_failure_and_its_end_are_logged_once(failure, start):
     server = start(*stores.flags(failure.place))
     push_once(server)
     fail(server, failure)
-    for _ in range(5):
+    for _ in range(3):
         push_once(server)
         time.sleep(0.2)
     recover(server, failure)
@@ -127,12 +127,12 @@ def test_a_short_lock_is_no_failure(start, lock):
     """Backups and queries of other programs lock the file for moments."""
     server = start(*stores.flags(lock.place))
     with connect(server) as wire:
-        for _ in range(5):
+        for _ in range(3):
             lock.begin()
             assert wire.push(push_headers(server, "ab" * 32)).status == 200
             time.sleep(0.1)
             lock.end()
-            time.sleep(0.2)
+            time.sleep(0.1)
     assert "fails" not in server.log() and stores.status(server)["store"]["problem"] is None
 
 
@@ -274,7 +274,7 @@ def test_a_push_behind_a_delayed_push_is_refused_too(start, lock):
 
 
 def test_answers_that_wait_at_the_end_of_a_server_are_forgotten(binary, certs, lock):
-    server = Server(binary, certs, *stores.flags(lock.place, "--durable", "answer"))
+    server = Server(binary, certs, *stores.flags(lock.place, "--durable", "answer", "--shutdown-timeout", "1s"))
     try:
         with connect(server) as wire:
             assert wire.push(push_headers(server, "ef" * 32)).status == 200

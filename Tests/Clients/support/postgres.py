@@ -2,6 +2,8 @@
 
 import atexit
 import contextlib
+import ctypes
+import ctypes.util
 import functools
 import json
 import os
@@ -9,11 +11,13 @@ import pathlib
 import pwd
 import random
 import secrets
+import select
 import shutil
 import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 import urllib.parse
 
@@ -88,6 +92,67 @@ def environment(**variables):
     return {**{name: value for name, value in os.environ.items() if not name.startswith("PG")}, **variables}
 
 
+@functools.cache
+def libpq():
+    """Returns PostgreSQL's client library."""
+    library = ctypes.CDLL(ctypes.util.find_library("pq") or os.path.join(
+        subprocess.run(["pg_config", "--libdir"], capture_output=True, text=True, check=True).stdout.strip(), "libpq.dylib"))
+    for name in ("PQconnectdb", "PQgetResult"):
+        getattr(library, name).restype = ctypes.c_void_p
+    for name in ("PQerrorMessage", "PQresultErrorMessage", "PQgetvalue"):
+        getattr(library, name).restype = ctypes.c_char_p
+    return library
+
+
+class SessionLost(Exception):
+    """The database has ended a session before it executed a statement."""
+
+
+class Session:
+    """A connection to a database, which one thread uses. A process of psql for each statement would take twenty times as long."""
+
+    def __init__(self, url):
+        self.schema, self.finish = None, libpq().PQfinish
+        self.handle = ctypes.c_void_p(libpq().PQconnectdb(url.encode()))
+        if libpq().PQstatus(self.handle) != 0:
+            raise AssertionError(libpq().PQerrorMessage(self.handle).decode())
+        self.execute("SET timezone TO 'UTC'; SET client_min_messages TO error")
+
+    def __del__(self):
+        self.finish(self.handle)
+
+    def execute(self, sql, schema=None, timeout=60):
+        """Executes SQL, all of it in one transaction; returns the rows of the last statement as psql prints them."""
+        if schema not in (None, self.schema):
+            self._execute(f'SET search_path TO "{schema}"', timeout)
+            self.schema = schema
+        return self._execute(sql, timeout)
+
+    def _execute(self, sql, timeout):
+        if libpq().PQsendQuery(self.handle, sql.encode()) != 1:
+            raise SessionLost(libpq().PQerrorMessage(self.handle).decode())
+        text, problem, deadline = "", None, time.monotonic() + timeout
+        while result := self._result(sql, deadline):
+            rows, columns = libpq().PQntuples(result), libpq().PQnfields(result)
+            text = "\n".join("|".join(libpq().PQgetvalue(result, row, column).decode(errors="replace") for column in range(columns))
+                             for row in range(rows))
+            if libpq().PQresultStatus(result) not in (1, 2):  # a command, and rows
+                problem = problem or libpq().PQresultErrorMessage(result).decode()
+            libpq().PQclear(result)
+        if problem and any(words in problem for words in ("terminating connection", "closed the connection")):
+            raise SessionLost(problem)
+        assert problem is None, f"{sql}: {problem}"
+        return text
+
+    def _result(self, sql, deadline):
+        """Returns the next result of what was sent; None after the last one. Waits in Python, which handles signals."""
+        while libpq().PQisBusy(self.handle):
+            readable, _, _ = select.select([libpq().PQsocket(self.handle)], [], [], max(0, deadline - time.monotonic()))
+            assert readable, f"the database does not answer: {sql}"
+            libpq().PQconsumeInput(self.handle)
+        return ctypes.c_void_p(libpq().PQgetResult(self.handle))
+
+
 def literal(value):
     """Returns a value as SQL."""
     return "'" + str(value).replace("'", "''") + "'"
@@ -111,6 +176,7 @@ class Postgres:
         self.data = self.folder / "data"
         self.log_path = self.folder / "log"
         self.process = None
+        self.sessions = threading.local()
         self.folder.chmod(0o755)  # servers run without root's privileges
         if os.geteuid() == 0:
             shutil.chown(self.folder, "postgres")
@@ -139,10 +205,14 @@ class Postgres:
                 [*as_user(), program("postgres"), "-D", str(self.data)], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 cwd=self.folder, env=environment())
         deadline = time.monotonic() + START_TIMEOUT
-        while self._psql("SELECT 1", user=ADMINISTRATOR, database="postgres").returncode != 0:
-            assert self.process.poll() is None, f"PostgreSQL ended with {self.process.returncode}:\n{self.log()[-2000:]}"
-            assert time.monotonic() < deadline, f"PostgreSQL does not accept connections:\n{self.log()[-2000:]}"
-            time.sleep(0.02)
+        while True:
+            try:
+                self.open_session(user=ADMINISTRATOR, database="postgres")
+                return
+            except AssertionError:
+                assert self.process.poll() is None, f"PostgreSQL ended with {self.process.returncode}:\n{self.log()[-2000:]}"
+                assert time.monotonic() < deadline, f"PostgreSQL does not accept connections:\n{self.log()[-2000:]}"
+                time.sleep(0.02)
 
     def stop(self, mode="fast"):
         """Stops the database. `mode`, as of `pg_ctl`: `smart` waits for clients, `fast` ends their sessions, `immediate`
@@ -211,19 +281,25 @@ class Postgres:
 
     # Statements
 
-    def _psql(self, sql, *, user, database, schema="public"):
-        return subprocess.run(
-            [program("psql"), "--no-psqlrc", "--no-password", "--quiet", "--tuples-only", "--no-align",
-             "--set", "ON_ERROR_STOP=1", "--dbname", self.url(database=database, user=user), "--command", sql],
-            capture_output=True, text=True, timeout=60,
-            env=environment(PGTZ="UTC", PGCONNECT_TIMEOUT="10", PGOPTIONS=f"-c search_path={schema}"))
-
     def execute(self, sql, *arguments, user=OWNER, database=DATABASE, schema="public"):
         """Executes SQL in one transaction and returns what psql prints. Each `?` is replaced by an argument."""
         sql = with_arguments(sql, arguments) if arguments else sql
-        done = self._psql(sql, user=user, database=database, schema=schema)
-        assert done.returncode == 0, f"{sql}: {done.stderr}"
-        return done.stdout.strip()
+        # A session belongs to a thread.
+        sessions = self.sessions.__dict__
+        while True:
+            is_new = (user, database) not in sessions
+            try:
+                if is_new:
+                    sessions[user, database] = self.open_session(user=user, database=database)
+                return sessions[user, database].execute(sql, schema=schema).strip()
+            except SessionLost:
+                # A test has ended all sessions, or the database was started again.
+                sessions.pop((user, database))
+                if is_new:
+                    raise
+
+    def open_session(self, *, user=OWNER, database=DATABASE):
+        return Session(self.url(database=database, user=user, connect_timeout=10))
 
     def rows(self, sql, *arguments, **connection):
         """Returns the rows of a query."""
