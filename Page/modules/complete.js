@@ -2,7 +2,7 @@
 import { get } from "./api.js";
 import { h, replace } from "./dom.js";
 import { count, tail } from "./format.js";
-import { newest } from "./newest.js";
+import { recount, snapshot } from "./snapshot.js";
 import { OUTCOMES } from "./outcomes.js";
 import { quoted } from "./terms.js";
 import { visible } from "./visible.js";
@@ -32,7 +32,7 @@ const WORDS = {
 };
 // The fields whose values are in the statistics.
 const COUNTED = { topic: "topic", status: "status", reason: "reason", type: "push_type", push_type: "push_type", rule: "rule" };
-// The fields whose values are suggested for a word: the heading, and the member of the statistics; findings have their own endpoint.
+// The fields whose values are suggested for a word: the heading, and the member of the statistics; null for findings.
 const VALUE_GROUPS = {
   status: ["Responses", "status"], reason: ["Reasons", "reason"], outcome: ["Outcomes", "outcome"], topic: ["Topics", "topic"], type: ["Push types", "push_type"],
   rule: ["Fault rules", "rule"], finding: ["Findings", null],
@@ -40,7 +40,6 @@ const VALUE_GROUPS = {
 const FIELD_GROUP = "Fields";
 const MAX_OF_FIELD = 4;
 const SHOWN = 12;
-const STATISTICS_AGE = 5000; // milliseconds
 
 export class Completion {
   /** `field` is the text field; `onAccept()` is called after a suggestion was inserted, `rows()` returns rows with values. */
@@ -91,8 +90,8 @@ export class Completion {
     if (wanted.length < 2) return [];
     const number = /^#?([0-9]{1,15})$/.exec(value);
     const found = number ? [{ text: `#${number[1]}`, value: `#${number[1]}`, note: "the push with this number", group: "Number" }] : [];
-    const [statistics, findings] = await Promise.all([this.statistics(), this.known("finding")]);
-    const values = { ...Object.fromEntries(Object.entries(VALUE_GROUPS).map(([field, [, member]]) => [field, member ? Object.entries(statistics[member].counts) : []])), finding: findings.map(([name, note]) => [name, note]) };
+    const [{ all }, findings] = await Promise.all([this.counts(), this.known("finding")]);
+    const values = { ...Object.fromEntries(Object.entries(VALUE_GROUPS).map(([field, [, member]]) => [field, member ? Object.entries(all[member].counts) : []])), finding: findings.map(([name, note]) => [name, note]) };
     for (const [field, [group]] of Object.entries(VALUE_GROUPS)) {
       for (const [name, number] of values[field].filter(([name]) => name.length > 1 && name.toLowerCase().includes(wanted)).slice(0, MAX_OF_FIELD)) {
         found.push({ text: `${field}:${quoted(name)}`, value: name, note: typeof number === "number" ? count(number) : number, group });
@@ -109,20 +108,18 @@ export class Completion {
 
   /** The values of a field that the inbox has, with their numbers. */
   async known(field) {
-    if (COUNTED[field]) return Object.entries((await this.statistics())[COUNTED[field]].counts).map(([value, number]) => [value, count(number)]);
-    if (field === "finding") return [["*", "any"], ...(await get("/findings", await newest())).items.map((one) => [one.finding, count(one.count)])];
+    if (COUNTED[field]) return Object.entries((await this.counts()).all[COUNTED[field]].counts).map(([value, number]) => [value, count(number)]);
+    if (field === "finding") return [["*", "any"], ...(await this.counts()).findings.items.map((one) => [one.finding, count(one.count)])];
     if (field === "connection") return (await get("/connections")).items.slice(0, 50).map((one) => [one.id, one.state]);
     const of = { token: (row) => row.request?.device_token, device_token: (row) => row.request?.device_token, collapse: (row) => row.apns?.collapse_id,
       attempt: (row) => String(row.attempt), id: (row) => row.apns?.id }[field];
     return of ? [...new Set([...this.rows()].map(of).filter(Boolean))].map((value) => [value, ""]) : [];
   }
 
-  async statistics() {
-    if (!this.counted || performance.now() - this.countedAt > STATISTICS_AGE) {
-      this.countedAt = performance.now();
-      this.counted = newest().then((limits) => get("/stats", limits));
-    }
-    return this.counted;
+  /** What is counted of the pushes. */
+  async counts() {
+    if (!snapshot.counts) await recount();
+    return snapshot.counts ?? Promise.reject(snapshot.problem);
   }
 
   show(found, word) {

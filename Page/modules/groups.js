@@ -1,12 +1,11 @@
 // The sidebar: groups of pushes with their counts, and the other views.
-import { get } from "./api.js";
-import { h, oneAtATime, replace, settled } from "./dom.js";
+import { h, replace } from "./dom.js";
 import { count } from "./format.js";
 import { icon } from "./icons.js";
-import { counted, newest } from "./newest.js";
 import { OUTCOMES, outcomeText } from "./outcomes.js";
 import { roving } from "./roving.js";
 import { go, onChange, shown } from "./route.js";
+import { onSnapshot, snapshot } from "./snapshot.js";
 import { visible } from "./visible.js";
 import { term, withTerm } from "./terms.js";
 
@@ -25,44 +24,19 @@ export class Groups {
     this.onFind = onFind;
     this.views = views;
     this.whole = new Set(); // the fields of which all values are listed
-    this.others = {}; // the number of pushes with values that the statistics do not list
-    this.counts = {};
-    this.facets = {};
     this.open = new Set(["topic", "type"]);
-    this.load = oneAtATime(() => this.read());
-    this.refresh = settled(this.load, 400);
     roving(element);
     this.draw();
     onChange(() => this.draw());
+    onSnapshot(() => this.draw());
   }
 
-  async read() {
-    if (document.hidden) return;
-    const began = performance.now();
-    try {
-      await this.count();
-      this.draw();
-    } catch {
-      // The next event triggers another load.
-    }
-    // Counting a large inbox takes longer, so it is counted less often.
-    const rest = Math.max(600, (performance.now() - began) * 8);
-    await new Promise((resolve) => setTimeout(resolve, rest));
-  }
-
-  async count() {
-    const limits = await newest();
-    const [stats, findings, found] = await Promise.all([
-      get("/stats", limits), get("/findings", limits), get("/pushes", { q: "finding:*", limit: 0, ...limits }),
-    ]);
-    this.counted = counted(limits);
-    this.counts = { all: this.counted ? stats.total : stats.matched, findings: found.matched };
-    for (const outcome of OUTCOMES) this.counts[outcome] = stats.outcome.counts[outcome] ?? 0;
-    for (const { field, of } of FACETS) {
-      this.facets[field] = of === null ? findings.items.map((item) => [item.finding, item.count])
-        : Object.entries(stats[of].counts).sort((a, b) => b[1] - a[1]);
-      this.others[field] = of === null ? 0 : stats[of].other;
-    }
+  /** The number of pushes of a group, if it is known. */
+  number(name) {
+    const { counts } = snapshot;
+    if (counts === null) return undefined;
+    if (name === "all") return counts.part ? counts.all.total : counts.all.matched;
+    return name === "findings" ? counts.withFindings : counts.all.outcome.counts[name] ?? 0;
   }
 
   draw() {
@@ -73,14 +47,14 @@ export class Groups {
     const all = isHere && outcome === null && finding === null;
     replace(this.element,
       h("ul", { class: "group-list" },
-        this.line("all", "All", null, this.counts.all, all, () => this.search(withTerm(withTerm(shown.q, "outcome", null), "finding", null))),
-        OUTCOMES.filter((name) => this.counts[name] || name === "accepted" || name === "rejected" || outcome === name).map((name) => this.line(name, outcomeText(name)[0].toUpperCase() + outcomeText(name).slice(1), name,
-          this.counts[name], isHere && outcome === name, () => this.toggle("outcome", name))),
-        this.line("findings", "With findings", "flag", this.counts.findings, isHere && finding === "*", () => this.toggle("finding", "*"))),
-      this.counted && h("p", { class: "group-note quiet" }, `Below “All”: only ${this.counted}.`),
+        this.line("all", "All", null, this.number("all"), all, () => this.search(withTerm(withTerm(shown.q, "outcome", null), "finding", null))),
+        OUTCOMES.filter((name) => this.number(name) || name === "accepted" || name === "rejected" || outcome === name).map((name) => this.line(name, outcomeText(name)[0].toUpperCase() + outcomeText(name).slice(1), name,
+          this.number(name), isHere && outcome === name, () => this.toggle("outcome", name))),
+        this.line("findings", "With findings", "flag", this.number("findings"), isHere && finding === "*", () => this.toggle("finding", "*"))),
+      snapshot.counts?.part && h("p", { class: "group-note quiet" }, `Below “All”: only ${snapshot.counts.part}.`),
       h("ul", { class: "group-list is-views" }, this.views.map(([view, name]) =>
         this.line(`view ${view}`, name, null, undefined, shown.view === view, () => go({ view, push: null })))),
-      FACETS.map(({ field, name }) => this.facet(field, name, isHere)));
+      FACETS.map((facet) => this.facet(facet, isHere)));
     // On a narrow screen the sidebar is a scrolling strip.
     if (this.drawnView !== shown.view || !this.element.matches(":hover, :focus-within")) this.element.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
     this.drawnView = shown.view;
@@ -93,21 +67,21 @@ export class Groups {
       number !== undefined && h("span", { class: "group-count" }, count(number))));
   }
 
-  facet(field, name, isHere) {
-    const values = this.facets[field] ?? [];
+  facet({ field, name, of }, isHere) {
+    const { counts } = snapshot;
+    const values = !counts ? [] : of === null ? counts.findings.items.map((item) => [item.finding, item.count]) : Object.entries(counts.all[of].counts).sort((a, b) => b[1] - a[1]);
     if (!values.length) return null;
     const chosen = term(shown.q, field);
     const details = h("details", { class: "facet", open: this.open.has(field) }, h("summary", {}, name),
       h("ul", { class: "group-list" }, (this.whole.has(field) ? values : values.slice(0, MAX_FACETS)).map(([value, number]) =>
-        this.line(`${field} ${value}`, value, null, number, isHere && chosen === value, () => this.toggle(field, value))), this.more(field, values)));
+        this.line(`${field} ${value}`, value, null, number, isHere && chosen === value, () => this.toggle(field, value))), this.more(field, values, of === null ? 0 : counts.all[of].other)));
     details.addEventListener("toggle", () => this.open[details.open ? "add" : "delete"](field));
     return details;
   }
 
-  /** Leads to the values that are not listed. */
-  more(field, values) {
+  /** Leads to the values that are not listed; `other` is the number of pushes with values that the statistics leave out. */
+  more(field, values, other) {
     const rest = values.length - MAX_FACETS;
-    const other = this.others[field] ?? 0;
     const isWhole = this.whole.has(field) || rest <= 0;
     const act = (key, name, number, action) => h("li", {}, h("button", { type: "button", class: "group is-more", data: { group: `${key} ${field}` }, on: { click: action } }, h("span", { class: "group-name" }, name),
       number > 0 && h("span", { class: "group-count" }, count(number))));

@@ -11,6 +11,7 @@ import { go, linkOf, shown } from "./route.js";
 import { roving } from "./roving.js";
 import { Search } from "./search.js";
 import { isSeq } from "./seq.js";
+import { recount, setSearch, snapshot } from "./snapshot.js";
 import { searchedTexts } from "./terms.js";
 import { splitter } from "./splitter.js";
 import { Toolbar } from "./toolbar.js";
@@ -24,8 +25,7 @@ const PRESENCE_INTERVAL = 3000; // milliseconds between checks whether the open 
 
 export class Inbox {
   /**
-   * `callbacks`: `onPause()` is called when the state or the number of queued pushes changed, `onNew()` for new pushes,
-   * `onClock()` if the server's clock was moved.
+   * `callbacks`: `onPause()` is called when the state or the number of queued pushes changed, `onClock()` if the server's clock was moved.
    */
   constructor(detail, actions, callbacks) {
     this.detail = detail;
@@ -41,13 +41,12 @@ export class Inbox {
     this.records = new Records(() => this.changedRecords());
     const columns = new Columns(() => { this.list.drawAgain(); this.loadStart(); });
     this.list = new List(this.records, columns, {
-      open: (seq) => this.open(seq), isSearch: () => this.shownSearch !== "", searchedTexts: () => searchedTexts(this.shownSearch), search: actions.addCondition, onDrawn: () => this.loadAttempts(),
+      open: (seq) => this.open(seq), isSearch: () => snapshot.q !== "", searchedTexts: () => searchedTexts(snapshot.q), search: actions.addCondition, onDrawn: () => this.loadAttempts(),
       onSelect: () => this.toolbar?.update(), onReload: () => this.reload(),
     });
     this.search = new Search(() => this.records.rows.values());
     this.count = h("span", {});
     this.searched = null;
-    this.shownSearch = ""; // the search of the list, which differs from that of the address while that is invalid or loads
     this.selectedCount = h("span", {});
     this.fold = button("Group retries", () => go({ fold: !shown.fold }), { class: "small choice", title: "One row for all attempts of a push" });
     this.toolbar = new Toolbar(this.list, this.records, { query: () => this.records.q, onChange: () => this.refresh({ isForced: true }), onSize: (number) => this.showSize(number) });
@@ -99,8 +98,7 @@ export class Inbox {
     this.order.value = SORTS.some(([value]) => value === now.sort) ? now.sort : "";
     this.list.columns.draw();
     if (now.q !== before.q || now.fold !== before.fold || now.sort !== before.sort) this.reload();
-    const isBack = now.view === "inbox" && before.view !== "inbox";
-    if (now.push !== before.push || now.tab !== before.tab || isBack) this.showPush();
+    if (now.view === "inbox" && (now.push !== before.push || now.tab !== before.tab || before.view !== "inbox")) this.showPush();
   }
 
   open(seq) {
@@ -193,7 +191,6 @@ export class Inbox {
       else this.list.showNotice(h("p", { class: "notice is-error" }, error.message));
     }
     this.callbacks.onPause();
-    this.callbacks.onNew();
   }
 
   /** Loads the search and follows it. An invalid search leaves the list as it is; if there is none yet, all pushes are loaded. */
@@ -205,7 +202,7 @@ export class Inbox {
     try {
       const search = shown.q;
       await this.records.load(query, shown.sort, (share) => this.showProgress(share));
-      this.shownSearch = search;
+      setSearch(search);
     } catch (error) {
       if (error instanceof ApiError && error.status === 400) {
         this.followQuery(followed ?? "");
@@ -227,12 +224,13 @@ export class Inbox {
   /** Explains an invalid search. The list keeps the results of the search before, and says so. */
   showInvalid(error) {
     this.search.showError(error);
+    setSearch(snapshot.q, error);
     this.markOld(true);
     if (shown.push === null && shown.view === "inbox") this.detail.showNothing();
   }
 
   markOld(isOld) {
-    const q = this.shownSearch;
+    const { q } = snapshot;
     this.element.classList.toggle("has-old-results", isOld);
     this.old.hidden = !isOld;
     replace(this.old, isOld && [h("span", {}, "The list has the results of ", q ? ["the search ", h("code", {}, visible(q, { limit: 200 }))] : "no search", ", because this one is invalid. "),
@@ -343,7 +341,7 @@ export class Inbox {
     this.changedRecords();
     if (added && document.hidden) this.unseen += added;
     this.callbacks.onPause();
-    this.callbacks.onNew();
+    recount();
   }
 
   togglePause() {
@@ -366,6 +364,7 @@ export class Inbox {
   pageShown() {
     this.unseen = 0;
     this.callbacks.onPause();
+    recount();
   }
 
   // Moving

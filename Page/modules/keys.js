@@ -1,4 +1,5 @@
 // Keyboard shortcuts, and the dialog that lists them.
+import { openDialog } from "./dialog.js";
 import { button, h } from "./dom.js";
 
 export const KEYS = [
@@ -31,40 +32,27 @@ export function start(actions) {
 
 /** Shows the keyboard shortcuts. */
 export function showSheet() {
-  const sheet = h("dialog", { class: "dialog", "aria-labelledby": "keys-title" }, h("h2", { id: "keys-title" }, "Keyboard shortcuts"),
-    h("dl", { class: "keys" }, KEYS.map(([key, meaning]) => h("div", {}, h("dt", {}, key.split(" ").map((one) => (one === "…" ? " … " : h("kbd", {}, one)))), h("dd", {}, meaning)))),
-    h("form", { method: "dialog" }, h("button", { class: "primary", autofocus: true }, "Close")));
-  open(sheet);
+  openDialog("Keyboard shortcuts", {},
+    h("dl", { class: "keys" }, KEYS.map(([key, meaning]) => h("div", {}, h("dt", {}, key.split(" ").map((one) => (one === "…" ? " … " : h("kbd", {}, one)))), h("dd", {}, meaning)))));
 }
 
 /** Asks for the admin token; returns a promise of it, and of null if it was appended to the address in the meantime. */
 export function askForToken(wasWrong) {
   return new Promise((resolve) => {
-    const field = h("input", { id: "admin-token", type: "password", autocomplete: "off" });
-    const sheet = h("dialog", { class: "dialog", "aria-labelledby": "token-title" }, h("h2", { id: "token-title" }, "Admin token"),
-      h("p", {}, wasWrong ? "The token is wrong." : "This server requires the token of --admin-token."),
+    const field = h("input", { id: "admin-token", type: "password", autocomplete: "off", on: { keydown: (event) => event.key === "Enter" && dialog.close() } });
+    const dialog = openDialog("Admin token", {}, h("p", {}, wasWrong ? "The token is wrong." : "This server requires the token of --admin-token."),
       h("label", { for: "admin-token" }, "Token"), field,
       h("p", { class: "quiet" }, "The token stays in memory until the page is reloaded. To skip this dialog, append #token=… to the URL."),
-      button("Continue", () => sheet.close(), { class: "primary" }));
-    field.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") sheet.close();
-    });
+      h("p", { class: "dialog-buttons" }, button("Continue", () => dialog.close(), { class: "primary" })));
     const inAddress = () => {
       resolve(null);
-      sheet.close();
+      dialog.close();
     };
     addEventListener("hashchange", inAddress, { once: true });
-    sheet.addEventListener("close", () => {
+    dialog.addEventListener("close", () => {
       removeEventListener("hashchange", inAddress);
       resolve(field.value);
     });
-    open(sheet);
     field.focus();
   });
-}
-
-function open(sheet) {
-  document.body.append(sheet);
-  sheet.addEventListener("close", () => sheet.remove());
-  sheet.showModal();
 }

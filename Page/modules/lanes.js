@@ -1,6 +1,7 @@
 // Timelines: a lane per connection, with events as marks and pushes as bars. Idle times are collapsed, so that short
 // incidents are visible in long periods.
 import { serverNow } from "./clock.js";
+import { eventName, marks } from "./connections/marks.js";
 import { h } from "./dom.js";
 import { clockTime } from "./format.js";
 import { responseText } from "./summary.js";
@@ -15,9 +16,6 @@ const LONGEST = 24_000; // of all parts in pixels
 const BAR = 8; // the least distance of two bars in pixels
 const MAX_ROWS = 8;
 const BARS_TOP = 28; // the marks are above the bars
-const MARKS = {
-  accepted: "TCP", handshake: "TLS", settings: "SETTINGS", goaway: "GOAWAY", reset: "RESET", fault: "FAULT", closed: "closed",
-};
 
 /**
  * A scale from times to pixels, the same for all parts. `width` is the available width, `density` the least pixels of a
@@ -124,7 +122,7 @@ function lane(connection, pushes, scale, { chosen, open, now }) {
       h("span", { class: "quiet" }, ` ${connection.client ?? ""} · ${connection.tls ?? "no TLS"} · pushes: ${connection.pushes ?? pushes.length}`)),
     h("div", { class: "lane-track", style: { height: `${height}px` } },
       scale.folds.map((fold) => h("span", { class: "fold", style: { left: `${fold.offset}px`, width: `${FOLD}px` } })),
-      marks(connection.events ?? [], scale), bars.length > 0 && barList(connection, bars)));
+      marks(connection.events ?? [], { from: -Infinity, until: Infinity, at: scale.at }, scale.width), bars.length > 0 && barList(connection, bars)));
 }
 
 /**
@@ -162,33 +160,11 @@ export function barList(connection, bars, top = BARS_TOP) {
   return list;
 }
 
-/** Merges marks that would overlap. */
-function marks(events, scale) {
-  const placed = [];
-  for (const event of events) {
-    const left = scale.at(Date.parse(event.at));
-    const last = placed.at(-1);
-    if (last && left - last.left < 104) {
-      last.events.push(event);
-      continue;
-    }
-    placed.push({ left, events: [event] });
-  }
-  return placed.map(({ left, events: here }) => {
-    const worst = here.find((event) => ["goaway", "reset", "fault"].includes(event.event)) ?? here[0];
-    const lines = here.map((event) => `${clockTime(event.at)} ${MARKS[event.event] ?? event.event} ${event.detail ?? ""}`.trim());
-    // At the right edge, the label is on the left side.
-    const isLast = left > scale.width - 70;
-    return h("span", { class: `lane-mark event-${worst.event}${isLast ? " is-last" : ""}`, style: isLast ? { right: `${scale.width - left}px` } : { left: `${left}px` }, title: lines.join("\n") },
-      visible(MARKS[worst.event] ?? worst.event), here.length > 1 && ` and ${here.length - 1} more`);
-  });
-}
-
 /** The events of a connection as a table. */
 export function eventTable(connection) {
   return h("table", { class: "table" },
     h("thead", {}, h("tr", {}, ["Time", "Event", "Details"].map((name) => h("th", { scope: "col" }, name)))),
     h("tbody", {}, (connection.events ?? []).map((event) => h("tr", {}, h("td", { class: "mono" }, clockTime(event.at)),
-      h("td", {}, h("span", { class: `event-name event-${event.event}` }, MARKS[event.event] ?? event.event)), h("td", { class: "wrap" }, visible(event.detail ?? ""))))),
+      h("td", {}, h("span", { class: `event-name event-${event.event}` }, eventName(event.event))), h("td", { class: "wrap" }, visible(event.detail ?? ""))))),
     connection.events_dropped > 0 && h("caption", {}, `${connection.events_dropped} events between the first and the last are not stored`));
 }

@@ -28,7 +28,6 @@ export class LateDetail {
   edit(...values) { this.call("edit", ...values); }
   copyID() { this.detail?.copyID(); }
   update(record) { this.detail?.update(record); }
-  refreshOverview() { this.detail?.overview.refresh(); }
   adjacentAttempt(step) { return this.detail?.adjacentAttempt(step) ?? null; }
   get record() { return this.detail?.record ?? null; }
 }

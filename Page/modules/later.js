@@ -7,14 +7,15 @@ import { FaultsPanel } from "./panels/faults.js";
 import { FindingsPanel } from "./panels/findings.js";
 import { OverviewPanel } from "./panels/overview.js";
 import { RunsPanel } from "./panels/runs.js";
+import { actions } from "./views.js";
 
 /** Creates the details of pushes and the panels of the views. `bar` shows what the Faults view loads. */
-export function createViews(actions, bar) {
-  const connect = new ConnectPanel();
+export function createViews(bar) {
+  const [connect, overview] = [new ConnectPanel(), new OverviewPanel()];
   return {
-    detail: new Detail(actions, connect.element, new OverviewPanel()),
+    detail: new Detail(actions, connect.element, overview),
     panels: {
-      overview: new OverviewPanel(), findings: new FindingsPanel(actions), connections: new ConnectionsPanel(actions), runs: new RunsPanel(actions),
+      overview, findings: new FindingsPanel(actions), connections: new ConnectionsPanel(actions), runs: new RunsPanel(actions),
       devices: new DevicesPanel(actions), faults: new FaultsPanel(actions, (profile, added) => bar.setProfile(profile, added), (clock) => bar.setClock(clock)), connect,
     },
   };

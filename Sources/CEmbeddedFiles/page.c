@@ -64,6 +64,9 @@ static const struct apns_embedded_file files[] = {
   {"modules/charts/sparkline.js", (const char[]) {
 #embed "../../Page/modules/charts/sparkline.js" suffix(, 0)
   }},
+  {"modules/charts/stack.js", (const char[]) {
+#embed "../../Page/modules/charts/stack.js" suffix(, 0)
+  }},
   {"modules/charts/timechart.js", (const char[]) {
 #embed "../../Page/modules/charts/timechart.js" suffix(, 0)
   }},
@@ -190,9 +193,6 @@ static const struct apns_embedded_file files[] = {
   {"modules/main.js", (const char[]) {
 #embed "../../Page/modules/main.js" suffix(, 0)
   }},
-  {"modules/newest.js", (const char[]) {
-#embed "../../Page/modules/newest.js" suffix(, 0)
-  }},
   {"modules/outcomes.js", (const char[]) {
 #embed "../../Page/modules/outcomes.js" suffix(, 0)
   }},
@@ -303,6 +303,9 @@ static const struct apns_embedded_file files[] = {
   }},
   {"modules/settings.js", (const char[]) {
 #embed "../../Page/modules/settings.js" suffix(, 0)
+  }},
+  {"modules/snapshot.js", (const char[]) {
+#embed "../../Page/modules/snapshot.js" suffix(, 0)
   }},
   {"modules/splitter.js", (const char[]) {
 #embed "../../Page/modules/splitter.js" suffix(, 0)

@@ -1,8 +1,8 @@
 // A stacked column chart of counts over time, on which a range of time can be selected by dragging or by keys.
 import { h, replace, svg } from "../dom.js";
 import { clockTime, count } from "../format.js";
-import { span } from "../charts/scale.js";
-import { OUTCOMES } from "../outcomes.js";
+import { span } from "./scale.js";
+import { largest, occurring, stack } from "./stack.js";
 
 const HEIGHT = 132;
 const LAST_TIME = Date.UTC(9999, 11, 31, 23, 59, 59, 999); // of RFC 3339
@@ -12,7 +12,8 @@ export class TimeChart {
   constructor({ label, onSelect }) {
     this.onSelect = onSelect;
     this.label = label;
-    this.buckets = [];
+    this.counts = {}; // for each outcome a list
+    this.length = 0; // the number of columns
     this.range = null; // the indices of the first and last selected bucket
     this.canvas = svg("svg", { class: "chart-canvas", height: HEIGHT, preserveAspectRatio: "none", "aria-hidden": "true" });
     this.area = h("div", {
@@ -33,32 +34,21 @@ export class TimeChart {
     if (this.isDragging || (this.range && document.activeElement === this.area)) return;
     this.start = Date.parse(start);
     this.width = width;
-    this.names = OUTCOMES.filter((name) => counts[name]?.some(Boolean));
-    const number = Math.max(0, ...Object.values(counts).map((list) => list.length));
-    this.buckets = Array.from({ length: number }, (_, index) => this.names.map((name) => counts[name][index] ?? 0));
+    this.counts = counts;
+    this.length = Math.max(0, ...Object.values(counts).map((list) => list.length));
     this.range = null;
     this.render();
   }
 
   render() {
-    const number = Math.max(1, this.buckets.length);
-    const highest = Math.max(1, ...this.buckets.map((one) => one.reduce((sum, value) => sum + value, 0)));
+    const number = Math.max(1, this.length);
+    const highest = largest(this.counts);
     this.canvas.setAttribute("viewBox", `0 0 ${number * 10} ${HEIGHT}`);
-    const tops = this.buckets.map(() => HEIGHT);
-    const paths = this.names.map((name, series) => {
-      let d = "";
-      for (const [index, values] of this.buckets.entries()) {
-        if (!values[series]) continue;
-        const height = Math.max(1.5, (values[series] / highest) * (HEIGHT - 14));
-        tops[index] -= height;
-        d += `M${index * 10 + 1} ${tops[index].toFixed(1)}h8v${height.toFixed(1)}h-8z`;
-      }
-      return svg("path", { d, class: `is-${name}`, fill: "currentColor" });
-    });
+    const columns = stack(this.counts, { left: (index) => index * 10 + 1, width: 8, highest: HEIGHT - 14, bottom: HEIGHT });
     const [first, last] = this.range ?? [0, -1];
-    replace(this.canvas, this.range && svg("rect", { class: "chart-range", x: first * 10, y: 0, width: (last - first + 1) * 10, height: HEIGHT }), paths);
-    replace(this.axis, this.buckets.length > 0 && [h("span", {}, this.time(this.start)), h("span", {}, `highest: ${count(highest)} in ${span(this.width)}`),
-      h("span", {}, this.time(this.timeOf(this.buckets.length)))]);
+    replace(this.canvas, this.range && svg("rect", { class: "chart-range", x: first * 10, y: 0, width: (last - first + 1) * 10, height: HEIGHT }), columns);
+    replace(this.axis, this.length > 0 && [h("span", {}, this.time(this.start)), h("span", {}, `highest: ${count(highest)} in ${span(this.width)}`),
+      h("span", {}, this.time(this.timeOf(this.length)))]);
     this.area.setAttribute("aria-valuemin", "0");
     this.area.setAttribute("aria-valuemax", String(number - 1));
     this.area.setAttribute("aria-valuenow", String(this.range?.[1] ?? 0));
@@ -70,16 +60,16 @@ export class TimeChart {
   /** A time of day, in milliseconds if the chart covers less than a minute. */
   time(at) {
     const text = clockTime(at);
-    return this.buckets.length * this.width < 60000 ? text : text.slice(0, -4);
+    return this.length * this.width < 60000 ? text : text.slice(0, -4);
   }
 
   /** Shows the counts of a range of buckets; of all without one. */
   describe(range) {
-    const [first, last] = range ?? [0, this.buckets.length - 1];
-    const parts = this.names?.map((name, series) => {
-      const sum = this.buckets.slice(first, last + 1).reduce((total, values) => total + values[series], 0);
+    const [first, last] = range ?? [0, this.length - 1];
+    const parts = occurring(this.counts).map((name) => {
+      const sum = this.counts[name].slice(first, last + 1).reduce((total, number) => total + number, 0);
       return sum ? [h("span", { class: `is-${name} word` }, `${count(sum)} ${name}`), " "] : null;
-    }) ?? [];
+    });
     const hint = !range ? "Drag to select a time, or use the arrow keys." : document.activeElement === this.area && this.range ? "Enter shows these pushes." : "Click to show these pushes.";
     replace(this.caption, range && h("span", {}, `${this.time(this.timeOf(first))}, ${span((last - first + 1) * this.width)}: `), parts, h("span", {}, hint));
     this.area.setAttribute("aria-valuetext", this.caption.textContent || "no pushes");
@@ -87,11 +77,11 @@ export class TimeChart {
 
   indexAt(event) {
     const box = this.area.getBoundingClientRect();
-    return Math.min(this.buckets.length - 1, Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * this.buckets.length)));
+    return Math.min(this.length - 1, Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * this.length)));
   }
 
   begin(event) {
-    if (!this.buckets.length || event.button !== 0) return;
+    if (!this.length || event.button !== 0) return;
     this.area.setPointerCapture(event.pointerId);
     this.dragged = this.indexAt(event);
     this.isDragging = true;
@@ -99,7 +89,7 @@ export class TimeChart {
   }
 
   drag(event) {
-    if (!this.buckets.length) return;
+    if (!this.length) return;
     const index = this.indexAt(event);
     if (!this.isDragging) return this.describe([index, index]);
     this.select([Math.min(this.dragged, index), Math.max(this.dragged, index)]);
@@ -130,8 +120,8 @@ export class TimeChart {
   }
 
   onKey(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || !this.buckets.length) return;
-    const end = this.buckets.length - 1;
+    if (event.ctrlKey || event.metaKey || event.altKey || !this.length) return;
+    const end = this.length - 1;
     const [first, last] = this.range ?? [end + 1, end];
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (step && event.shiftKey && this.range) this.select([first, Math.min(end, Math.max(first, last + step))]);

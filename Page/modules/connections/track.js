@@ -2,10 +2,11 @@
 // as columns of counts.
 import { get } from "../api.js";
 import { span } from "../charts/scale.js";
+import { stack } from "../charts/stack.js";
 import { serverNow } from "../clock.js";
 import { h, svg } from "../dom.js";
 import { barList } from "../lanes.js";
-import { clockTime, count } from "../format.js";
+import { clockTime, pushes as pushCount } from "../format.js";
 import { OUTCOMES } from "../outcomes.js";
 import { responseText } from "../summary.js";
 import { arrange } from "./bars.js";
@@ -93,23 +94,8 @@ function deliveryClass(pushes) {
   return states.some((state) => state.startsWith("Stored")) ? " has-stored" : " has-delivered";
 }
 
-function columns({ timeline, matched }, at, width) {
-  const start = Date.parse(timeline.start);
-  const length = timeline.bucket_ms;
-  const names = OUTCOMES.filter((name) => timeline.counts[name]);
-  const number = Math.max(...names.map((name) => timeline.counts[name].length));
-  const sums = Array.from({ length: number }, (_, index) => names.reduce((sum, name) => sum + timeline.counts[name][index], 0));
-  const highest = Math.max(...sums);
-  const tops = sums.map(() => COLUMNS_HEIGHT);
-  const column = Math.max(1, at(start + length) - at(start) - 1);
-  const paths = names.map((name) => {
-    const d = timeline.counts[name].map((value, index) => {
-      if (!value) return "";
-      const height = Math.max(1.5, (value / highest) * (COLUMNS_HEIGHT - 2));
-      tops[index] -= height;
-      return `M${at(start + index * length).toFixed(1)} ${tops[index].toFixed(1)}h${column.toFixed(1)}v${height.toFixed(1)}h${(-column).toFixed(1)}z`;
-    }).join("");
-    return svg("path", { d, class: `is-${name}`, fill: "currentColor" });
-  });
-  return svg("svg", { class: "track-columns", width, height: COLUMNS_HEIGHT, role: "img", "aria-label": `${count(matched)} pushes; zoom in to see each of them` }, paths);
+function columns({ timeline: { start, bucket_ms: length, counts }, matched }, at, width) {
+  const left = (index) => at(Date.parse(start) + index * length);
+  return svg("svg", { class: "track-columns", width, height: COLUMNS_HEIGHT, role: "img", "aria-label": `${pushCount(matched)}; zoom in to see each of them` },
+    stack(counts, { left, width: Math.max(1, left(1) - left(0) - 1), highest: COLUMNS_HEIGHT - 2, bottom: COLUMNS_HEIGHT }));
 }

@@ -1,17 +1,16 @@
 // What the provider does wrong, by kind: how often and when, the pushes that show it, advice, and how to reproduce it.
-import { get, hasServer } from "../api.js";
+import { hasServer } from "../api.js";
 import { sparkline } from "../charts/sparkline.js";
 import { span } from "../charts/scale.js";
 import { copy } from "../copy.js";
-import { button, h, oneAtATime, replace, throttled } from "../dom.js";
-import { count } from "../format.js";
+import { button, h, replace } from "../dom.js";
+import { count, pushes } from "../format.js";
 import { icon } from "../icons.js";
-import { counted, newest } from "../newest.js";
 import { go } from "../route.js";
+import { onSnapshot, recount, snapshot } from "../snapshot.js";
 import { visible } from "../visible.js";
 import { reproduction } from "./reproduction.js";
 
-const BUCKETS = 40;
 const SHOWN = 4;
 
 export class FindingsPanel {
@@ -22,30 +21,26 @@ export class FindingsPanel {
     this.partial = h("p", { class: "quiet", hidden: true });
     this.element = h("section", { class: "panel", "aria-label": "Findings" }, h("header", { class: "panel-head" }, h("h2", {}, "Findings")),
       h("p", { class: "quiet" }, "What this provider does wrong, or will do wrong with APNs. Findings never change a response."), this.partial, this.list);
-    this.load = oneAtATime(() => this.read());
-    this.refresh = throttled(this.load, 2000);
+    onSnapshot(() => this.draw());
   }
 
-  async read() {
-    try {
-      const limits = await newest();
-      const { items, timeline } = await get("/findings", { ...limits, buckets: BUCKETS });
-      this.partial.hidden = !counted(limits);
-      this.partial.textContent = counted(limits) ? `Only of ${counted(limits)}.` : "";
-      const sorted = items.sort((a, b) => b.count - a.count || (a.finding < b.finding ? -1 : 1));
-      const key = JSON.stringify(sorted);
-      if (key === this.drawn) return;
-      this.drawn = key;
-      this.draw(sorted, timeline);
-    } catch (error) {
-      this.drawn = null;
-      replace(this.list, h("p", { class: "notice is-error" }, error.message));
-    }
+  load() {
+    this.draw();
+    recount();
   }
 
-  draw(items, timeline) {
+  draw() {
+    const { counts, problem } = snapshot;
+    if (!this.element.isConnected || (counts === null && problem === null)) return;
+    const items = counts?.findings.items.toSorted((a, b) => b.count - a.count || (a.finding < b.finding ? -1 : 1));
+    const key = JSON.stringify(items ?? problem.message);
+    if (key === this.drawn) return;
+    this.drawn = key;
+    this.partial.hidden = !counts?.part;
+    this.partial.textContent = counts?.part ? `Only of ${counts.part}.` : "";
     const focused = document.activeElement?.dataset?.key;
-    replace(this.list, items.length ? items.map((item) => this.card(item, timeline)) : h("p", { class: "notice" }, "No findings: no push shows a known mistake."));
+    replace(this.list, !items ? h("p", { class: "notice is-error" }, problem.message) : items.length ? items.map((item) => this.card(item, counts.findings.timeline))
+      : h("p", { class: "notice" }, "No findings: no push shows a known mistake."));
     if (focused) this.list.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
   }
 
@@ -58,8 +53,8 @@ export class FindingsPanel {
         h("div", { class: "command-line" }, h("code", { class: "wrap" }, command), button("Copy", () => copy(command, "the command"), { class: "small plain-button", "aria-label": `Copy: ${text}` })))));
     details.addEventListener("toggle", () => this.open[details.open ? "add" : "delete"](finding));
     return h("article", { class: "card finding", "aria-labelledby": `finding-${finding}` },
-      h("header", {}, h("h3", { id: `finding-${finding}` }, icon("flag"), finding), h("span", { class: "chip is-finding" }, `${count(number)} ${number === 1 ? "push" : "pushes"}`),
-        trend.length > 1 && h("span", { class: "trend" }, sparkline(trend, `${count(number)} pushes in ${period}`), h("span", { class: "quiet" }, period)),
+      h("header", {}, h("h3", { id: `finding-${finding}` }, icon("flag"), finding), h("span", { class: "chip is-finding" }, pushes(number)),
+        trend.length > 1 && h("span", { class: "trend" }, sparkline(trend, `${pushes(number)} in ${period}`), h("span", { class: "quiet" }, period)),
         button("Show in the list", () => go({ view: "inbox", q: `finding:${finding}`, push: null }), { class: "small", data: { key: `list-${finding}` }, "aria-label": `Show pushes with ${finding}` })),
       h("p", {}, item.summary), h("p", { class: "advice" }, h("strong", {}, "Do this: "), item.advice),
       h("ul", { class: "evidence-list" }, item.records.slice(0, SHOWN).map((one) => h("li", {},

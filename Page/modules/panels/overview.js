@@ -1,17 +1,15 @@
 // The overview of the pushes that match the search: counts over time, latencies, and the most common values.
-import { get } from "../api.js";
 import { delayChart } from "../charts/delays.js";
 import { ranking } from "../charts/ranking.js";
 import { compareSearches } from "../compare.js";
 import { TimeChart } from "../charts/timechart.js";
-import { button, h, oneAtATime, replace, throttled } from "../dom.js";
+import { button, h, replace } from "../dom.js";
 import { count, latency } from "../format.js";
-import { counted, newest } from "../newest.js";
 import { go, shown } from "../route.js";
-import { filterOf, shortHint, withTerm } from "../terms.js";
+import { onSnapshot, recount, snapshot } from "../snapshot.js";
+import { shortHint, withTerm } from "../terms.js";
 import { visible } from "../visible.js";
 
-const BUCKETS = 90;
 /** The milliseconds from which a response is shown as slow. */
 const SLOW = 50;
 // The members of the statistics that are listed, their search field and title.
@@ -32,26 +30,24 @@ export class OverviewPanel {
       h("section", { class: "card" }, h("h3", {}, "Pushes over time"), this.chart.element), this.tiles, this.lists);
     this.element = h("section", { class: "panel overview", "aria-label": "Overview" },
       h("header", { class: "panel-head" }, h("h2", {}, "Overview"), button("Two searches", () => compareSearches(shown.q), { class: "small", title: "Compare the numbers of two searches" })), this.scope, this.notice, this.content);
-    this.refresh = throttled(oneAtATime(() => this.element.isConnected && !document.hidden && this.load()), 2000);
+    onSnapshot(() => this.draw());
   }
 
-  async load() {
-    const { q } = shown;
-    this.loading?.abort();
-    const { signal } = (this.loading = new AbortController());
-    try {
-      const limits = await newest({ signal });
-      const stats = await get("/stats", { ...filterOf(q), ...limits, buckets: BUCKETS }, { signal });
-      replace(this.notice);
-      this.content.hidden = stats.matched === 0;
-      if (!stats.matched) replace(this.notice, this.empty(stats, q, counted(limits)));
-      this.show(stats, q, counted(limits));
-    } catch (error) {
-      if (error.name === "AbortError") return;
-      this.content.hidden = true;
-      this.scope.hidden = true;
-      replace(this.notice, h("p", { class: "notice is-error" }, visible([error.message, shortHint(error)].filter(Boolean).join(" — "), { limit: 500 })));
-    }
+  load() {
+    this.draw();
+    recount();
+  }
+
+  /** Draws the numbers of the search of the list: nothing while that is counted, and why it cannot be. */
+  draw() {
+    if (!this.element.isConnected) return;
+    const { q, counts, problem } = snapshot;
+    const isCounted = counts !== null && counts.q === q && q === shown.q && problem === null;
+    this.content.hidden = !isCounted || counts.found.matched === 0;
+    this.scope.hidden = !isCounted || (!q && !counts.part);
+    replace(this.notice, problem ? h("p", { class: "notice is-error" }, visible([problem.message, shortHint(problem)].filter(Boolean).join(" — "), { limit: 500 }))
+      : isCounted && !counts.found.matched && this.empty(counts.found, q, counts.part));
+    if (isCounted) this.show(counts.found, q, counts.part);
   }
 
   empty(stats, q, part) {
@@ -61,7 +57,6 @@ export class OverviewPanel {
   }
 
   show(stats, q, part) {
-    this.scope.hidden = !q && !part;
     replace(this.scope, part && h("span", {}, `Only ${part}.`),
       q && h("span", {}, "Only pushes that match ", h("code", {}, visible(q, { limit: 200 }))), q && button("Show all", () => go({ q: "" }), { class: "small" }));
     this.chart.draw(stats.timeline);

@@ -2,14 +2,13 @@
 import { TimeChart } from "../charts/timechart.js";
 import { copy } from "../copy.js";
 import { button, h, replace, table } from "../dom.js";
-import { clockTime, count, fullTime, tail } from "../format.js";
+import { clockTime, count, fullTime, pushes as pushCount, tail } from "../format.js";
 import { icon } from "../icons.js";
 import { go } from "../route.js";
 import { quoted } from "../terms.js";
 import { visible } from "../visible.js";
 
 const SHOWN_TESTS = 1000;
-const push = (number) => `${count(number)} ${number === 1 ? "push" : "pushes"}`;
 
 export class ReportPanel {
   /** `summary` is the JSON of the report; `actions`: `open(seq)`. */
@@ -19,9 +18,9 @@ export class ReportPanel {
     const { embedded, pushes } = summary;
     this.element = h("section", { class: "panel report", "aria-label": "Report" },
       this.verdict(summary),
-      embedded !== undefined && embedded < pushes && h("p", { class: "notice" }, `This report contains ${count(embedded)} of ${push(pushes)}: first those that were not accepted. The others are counted.`),
-      summary.unfollowed > 0 && h("p", { class: "notice" }, `${push(summary.unfollowed)} are only counted, because there are too many: duplicates and delays are those of the others.`),
-      summary.dropped > 0 && h("p", { class: "notice" }, `${push(summary.dropped)} left the inbox before the report was written, because its memory is limited.`),
+      embedded !== undefined && embedded < pushes && h("p", { class: "notice" }, `This report contains ${count(embedded)} of ${pushCount(pushes)}: first those that were not accepted. The others are counted.`),
+      summary.unfollowed > 0 && h("p", { class: "notice" }, `${pushCount(summary.unfollowed)} are only counted, because there are too many: duplicates and delays are those of the others.`),
+      summary.dropped > 0 && h("p", { class: "notice" }, `${pushCount(summary.dropped)} left the inbox before the report was written, because its memory is limited.`),
       summary.failures.length > 0 && this.section(`Failed tests: ${count(summary.failed_tests)}`, summary.failures.map((failure) => this.failure(failure, summary.tests))),
       this.pushList("Lost", summary.lost, "The last attempt failed, and the push was not sent again."),
       this.baseline(summary.baseline),
@@ -59,7 +58,7 @@ export class ReportPanel {
     // Another test of the same name has its own pushes.
     const isUnique = tests.filter((one) => one.run === run && one.name === name).length < 2;
     const time = isUnique ? "" : ` since:"${start}"${end ? ` until:"${end}"` : ""}`;
-    const note = pushes ? `${push(pushes)} in this test` : nearest.length ? "No push belongs to this test. The nearest in time:" : "No push arrived.";
+    const note = pushes ? `${pushCount(pushes)} in this test` : nearest.length ? "No push belongs to this test. The nearest in time:" : "No push arrived.";
     return h("article", { class: "report-failure" },
       h("h4", {}, icon("rejected"), visible(name, { limit: 300 }), outcome === "interrupted" && h("span", { class: "chip is-finding" }, "did not end")),
       message && h("pre", { class: "code", tabindex: "0", "aria-label": "Failure" }, visible(message, { lines: true, limit: 4000 })),
@@ -69,7 +68,7 @@ export class ReportPanel {
 
   pushList(title, { count: number, items }, meaning) {
     if (!number) return null;
-    return this.section(`${title}: ${push(number)}`, [h("p", { class: "quiet" }, meaning), this.lines(items), number > items.length && h("p", { class: "quiet" }, `and ${count(number - items.length)} more`)]);
+    return this.section(`${title}: ${pushCount(number)}`, [h("p", { class: "quiet" }, meaning), this.lines(items), number > items.length && h("p", { class: "quiet" }, `and ${count(number - items.length)} more`)]);
   }
 
   /** The pushes; `test` is the test in whose part of the report they are. */
@@ -85,7 +84,7 @@ export class ReportPanel {
   finding({ finding, count: number, summary, advice, records }, baseline) {
     const isNew = baseline?.findings.new.includes(finding);
     return h("article", { class: "report-finding" },
-      h("h4", {}, icon("flag"), finding, h("span", { class: "chip is-finding" }, push(number)), baseline && h("span", { class: isNew ? "chip is-new" : "chip" }, isNew ? "new" : "unchanged"),
+      h("h4", {}, icon("flag"), finding, h("span", { class: "chip is-finding" }, pushCount(number)), baseline && h("span", { class: isNew ? "chip is-new" : "chip" }, isNew ? "new" : "unchanged"),
         button("Show in the list", () => go({ view: "inbox", push: null, q: `finding:${finding}` }), { class: "small", "aria-label": `Show pushes with ${finding}` })),
       h("p", {}, summary), h("p", { class: "advice" }, h("strong", {}, "Do this: "), advice),
       h("p", { class: "quiet" }, records.slice(0, 5).map((one) => [button(`#${one.seq}`, () => this.actions.open(one.seq), { class: "small", "aria-label": `Open push ${one.seq}` }), " "])));
