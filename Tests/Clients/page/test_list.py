@@ -196,7 +196,7 @@ def test_one_number_while_paused(start, open_page, provider, device):
         one.alert(device, f"Paused {number}")
     view.page.locator(".bar-live", has_text="4 new").wait_for()
     assert view.page.locator(".pill").is_hidden()
-    view.page.wait_for_timeout(1500)
+    view.page.wait_for_timeout(800)  # longer than the page waits between two counts
     assert view.page.locator("[data-group=all] .group-count").inner_text() == "61", "the groups wait as well"
     view.page.keyboard.press(".")
     view.page.locator(".pill", has_text="4 new").wait_for()

@@ -3,7 +3,6 @@ paused.
 """
 
 import threading
-import time
 
 import pytest
 
@@ -226,14 +225,16 @@ def test_the_last_chosen_profile_is_active(start, open_page):
         window.fetch = async (url, options) => {
             const isDelayed = isFirst && options?.method === "PUT";
             if (isDelayed) { isFirst = false; await new Promise((resolve) => setTimeout(resolve, 700)); }
-            return send(url, options);
+            const response = await send(url, options);
+            if (options?.method === "PUT") window.changes = (window.changes ?? 0) + 1;
+            return response;
         };
     }""")
     picker = view.page.get_by_label("Profile", exact=True)
     picker.select_option("flaky-503")
     picker.select_option("chaos-mix")
     view.page.locator("#bar .bar-profile", has_text="chaos-mix").wait_for()
-    time.sleep(1)
+    view.until("() => window.changes === 2")
     assert server.api("GET", "/profile")["name"] == "chaos-mix" == picker.input_value()
 
 
@@ -264,8 +265,9 @@ def test_a_click_counts_if_the_view_changes_during_it(start, open_page, provider
     box = view.page.get_by_role("button", name="Uninstall").bounding_box()
     view.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     view.page.mouse.down()
-    one.alert(device, "Arrived during it")
-    view.page.wait_for_timeout(2500)  # The view would have changed by now.
+    with view.page.expect_response(lambda response: "/api/v1/devices?tokens" in response.url):
+        one.alert(device, "Arrived during it")
+    view.page.wait_for_timeout(200)  # The view would have changed by now.
     view.page.mouse.up()
     view.page.get_by_role("dialog").get_by_role("button", name="Uninstall the app").wait_for()
     view.page.keyboard.press("Escape")

@@ -35,24 +35,23 @@ def count(view):
 # Delivery
 
 
-@pytest.mark.parametrize(("device_state", "app_state", "statement", "step"), [
-    ("online", "enabled", "The device displays this.", "Delivered to Device"),
-    ("online", "disabled", "Notifications are disabled for the app", "Discarded - Disabled"),
-    ("offline", "enabled", "The device is offline: the push is stored", "Stored - Device Offline"),
-    ("online", "removed", "The device token is not registered any more", "Discarded - Token Unregistered"),
-])
-def test_the_preview_follows_the_delivery(start, open_page, provider, device_state, app_state, statement, step):
+def test_the_preview_follows_the_delivery(start, open_page, provider):
     server = start()
-    fixtures = {"devices": [FIXTURES["devices"][0] | {"state": device_state, "apps": [FIXTURES["devices"][0]["apps"][0] | {"state": app_state}]}]}
-    assert server.request("PUT", "/api/v1/fixtures", fixtures).status == 200
-    status = provider(server).alert(TOKEN, "Hello")
-    view = open_page(server, f"/?push={server.pushes()[0]['seq']}").live()
-    shown = view.page.locator(".statement")
-    shown.wait_for()
-    way = view.page.get_by_role("list", name="Delivery")
-    assert status == 200 and statement in shown.inner_text(), shown.inner_text()
-    assert step in way.inner_text()
-    assert ("is-dimmed" in view.page.locator(".phone").get_attribute("class")) == (not step.startswith("Delivered"))
+    view, one = open_page(server).live(), provider(server)
+    for device_state, app_state, statement, step in (
+            ("online", "enabled", "The device displays this.", "Delivered to Device"),
+            ("online", "disabled", "Notifications are disabled for the app", "Discarded - Disabled"),
+            ("offline", "enabled", "The device is offline: the push is stored", "Stored - Device Offline"),
+            ("online", "removed", "The device token is not registered any more", "Discarded - Token Unregistered")):
+        fixtures = {"devices": [FIXTURES["devices"][0] | {"state": device_state, "apps": [FIXTURES["devices"][0]["apps"][0] | {"state": app_state}]}]}
+        assert server.request("PUT", "/api/v1/fixtures", fixtures).status == 200
+        assert one.alert(TOKEN, "Hello") == 200
+        seq = server.pushes()[-1]["seq"]
+        view.visit(f"/?push={seq}")
+        panel = view.page.locator(f".tab-panel[data-seq='{seq}']")
+        panel.locator(".statement", has_text=statement).wait_for()
+        assert step in view.page.get_by_role("list", name="Delivery").inner_text()
+        assert ("is-dimmed" in panel.locator(".phone").get_attribute("class")) == (not step.startswith("Delivered"))
 
 
 def test_the_preview_of_a_stored_push_changes_when_it_is_delivered(start, open_page, provider):

@@ -43,29 +43,26 @@ def running():
 
 
 class Browser:
-    """A browser that keeps its contexts for other tests. Creating one, and the process that renders its pages, takes nearly as long
-    as loading the page.
-    """
+    """A browser that keeps its pages for other tests. Creating one, and the process that renders it, takes longer than to load it."""
 
     def __init__(self, browser):
         self.browser = browser
         self.unused = collections.defaultdict(list)
 
-    def context(self, settings):
-        """Returns a context with these settings, which has only a blank page."""
+    def page(self, settings):
+        """Returns a page in a context of its own with these settings."""
         if unused := self.unused[repr(settings)]:
             return unused.pop()
         context = self.browser.new_context(**settings)
         context.set_default_timeout(TIMEOUT)
-        context.new_page()  # keeps the process
-        return context
+        return context.new_page()
 
-    def release(self, context, settings):
-        """Closes the pages of a context, so that another test can use it."""
-        for page in context.pages[1:]:
-            page.close()
-        context.clear_cookies()
-        self.unused[repr(settings)].append(context)
+    def release(self, page, settings):
+        """Empties a page, so that another test can use it."""
+        page.unroute_all(behavior="ignoreErrors")
+        page.goto("about:blank")
+        page.context.clear_cookies()
+        self.unused[repr(settings)].append(page)
 
     def close(self):
         self.browser.close()
@@ -79,18 +76,21 @@ class View:
     def __init__(self, browser, server, path="/", *, width=1440, height=900, color_scheme="light", reduced_motion="no-preference",
                  **settings):
         self.browser, self.settings = browser, settings
-        self.context = browser.context(settings)
         self.base = f"http://127.0.0.1:{server.admin_port}"
-        self.page = self.context.new_page()
+        self.page = browser.page(settings)
+        self.context = self.page.context
         self.page.set_viewport_size({"width": width, "height": height})
-        self.page.emulate_media(color_scheme=color_scheme, reduced_motion=reduced_motion)
+        self.page.emulate_media(color_scheme=color_scheme, reduced_motion=reduced_motion, forced_colors="none")
         self.complaints = []
         self.foreign = []
-        self.page.on("console", lambda message: message.type in ("error", "warning")
-                     and self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("request", lambda request: request.url.startswith(self.base) or self.foreign.append(request.url))
-        self.page.on("dialog", lambda dialog: (self.complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        self.handlers = {
+            "console": lambda message: message.type in ("error", "warning") and self.complaints.append(message.text),
+            "pageerror": lambda error: self.complaints.append(str(error)),
+            "request": lambda request: request.url.startswith(self.base) or self.foreign.append(request.url),
+            "dialog": lambda dialog: (self.complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()),
+        }
+        for event, handler in self.handlers.items():
+            self.page.on(event, handler)
         self.page.goto(self.base + path)
 
     def visit(self, path):
@@ -137,7 +137,9 @@ class View:
     def close(self):
         """Closes the page and deletes what it has stored."""
         self.page.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
-        self.browser.release(self.context, self.settings)
+        for event, handler in self.handlers.items():
+            self.page.remove_listener(event, handler)
+        self.browser.release(self.page, self.settings)
 
 
 class Provider:
