@@ -24,7 +24,7 @@ export class RunsPanel {
       h("header", { class: "panel-head" }, h("h2", {}, "Runs"), this.tools), this.content);
     this.load = oneAtATime(() => this.read());
     onChange((now, before) => now.view === "runs" && now.run !== before.run && this.load());
-    setInterval(() => this.element.isConnected && !document.hidden && this.load(), INTERVAL);
+    setInterval(() => this.element.isConnected && !document.hidden && (shown.run === null || shown.run !== this.missing) && this.load(), INTERVAL);
   }
 
   async read() {
@@ -46,6 +46,7 @@ export class RunsPanel {
       this.report.drawChart(await get("/stats", { q: `run:${id}`, buckets: 90 }));
     } catch (error) {
       this.drawn = null;
+      this.missing = error.status === 404 ? id : null; // It is not asked for again.
       replace(this.tools, id !== null && this.back());
       replace(this.content, h("p", { class: "notice is-error", role: "status" }, visible([error.message, error.hint].filter(Boolean).join(" — "), { limit: 500 })));
     }

@@ -1,5 +1,5 @@
 // The report of a run in one file: the web UI over embedded records, without what needs a server.
-import { answerFrom, get } from "../api.js";
+import { answerFrom } from "../api.js";
 import { Detail } from "../detail.js";
 import { button, h, replace } from "../dom.js";
 import { icon } from "../icons.js";
@@ -11,6 +11,7 @@ import { OverviewPanel } from "../panels/overview.js";
 import { go, start as startRoute } from "../route.js";
 import * as theme from "../theme.js";
 import { ReportPanel, showProblem } from "./panel.js";
+import { onSnapshot, snapshot } from "../snapshot.js";
 import { readRecords, Source } from "./source.js";
 import { actions, changeTheme, showViews } from "../views.js";
 
@@ -35,8 +36,9 @@ replace(document.getElementById("bar"), h("h1", { class: "brand" }, button([icon
   h("button", { type: "button", class: "plain", title: "Keyboard shortcuts (?)", "aria-label": "Keyboard shortcuts", on: { click: keys.showSheet } }, "?"));
 
 showViews(main, panels, inbox, { views: VIEWS, home: "report" });
-records.then(async () => {
-  inbox.start();
-  report.drawChart(await get("/stats", { buckets: 90 }));
+onSnapshot(() => {
+  if (!snapshot.counts) return;
+  report.drawChart(snapshot.counts.all);
   document.body.dataset.state = "ready";
-}).catch((error) => showProblem(main, `The records of this report cannot be read: ${error.message}`));
+});
+records.then(() => inbox.start()).catch((error) => showProblem(main, `The records of this report cannot be read: ${error.message}`));

@@ -4,18 +4,32 @@ import { matcher } from "./query.js";
 
 const WIDTHS = [1, 5, 10, 50, 100, 500, 1000, 5000, 10000, 30000, 60000, 300000, 600000, 1800000, 3600000, 21600000, 43200000, 86400000, 604800000];
 const WAIT_BOUNDS = [0, 10, 50, 100, 250, 500, 1000, 2000, 5000, 10000, 30000, 60000, 300000, 900000]; // milliseconds, as those of the API
+const PART = 4_000_000; // bytes that are parsed at once
+const LINE_BREAK = 10;
+const KNOWN = 8; // searches
 const SORTS = {
   seq: (one) => one.seq, outcome: (one) => one.outcome, status: (one) => one.served?.status, reason: (one) => one.served?.reason, topic: (one) => one.apns?.topic,
   push_type: (one) => one.apns?.push_type, priority: (one) => one.apns?.priority, device_token: (one) => one.request?.device_token, attempt: (one) => one.attempt,
   size: (one) => one.request?.size?.bytes, latency: (one) => one.served?.latency_ms, connection: (one) => Number(one.connection?.id?.replace(/\D/g, "")), collapse_id: (one) => one.apns?.collapse_id,
 };
 
-/** Returns the records in the script element `records`: compressed lines of JSON in Base64. */
+/** Returns the records in the script element `records`: compressed lines of JSON in Base64. The first screen is painted before, and the page responds meanwhile. */
 export async function readRecords() {
-  const bytes = bytesOf(document.getElementById("records").textContent);
-  const text = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"))).text();
-  // One text is parsed faster than 20,000. A record has no line break.
-  const records = JSON.parse(`[${text.trimEnd().replaceAll("\n", ",")}]`);
+  await painted();
+  const { writable, readable } = new DecompressionStream("deflate-raw");
+  const writer = writable.getWriter();
+  const written = [writer.write(bytesOf(document.getElementById("records").textContent)), writer.close()];
+  const [buffer] = await Promise.all([new Response(readable).arrayBuffer(), ...written]);
+  const bytes = new Uint8Array(buffer);
+  const records = [];
+  for (let start = 0; start < bytes.length;) {
+    // A few texts are parsed faster than 20,000. A record has no line break.
+    const end = bytes.indexOf(LINE_BREAK, start + PART);
+    const text = new TextDecoder().decode(bytes.subarray(start, end < 0 ? bytes.length : end));
+    for (const record of JSON.parse(`[${text.trimEnd().replaceAll("\n", ",")}]`)) records.push(record);
+    start = end < 0 ? bytes.length : end + 1;
+    await new Promise((resolve) => setTimeout(resolve));
+  }
   records.sort((one, other) => one.seq - other.seq);
   const accepted = new Set();
   for (const record of records) {
@@ -27,11 +41,26 @@ export async function readRecords() {
   return records;
 }
 
+/** Waits until the page is painted; a page that is not visible is not. */
+function painted() {
+  return new Promise((resolve) => {
+    setTimeout(resolve, 200);
+    requestAnimationFrame(() => setTimeout(resolve));
+  });
+}
+
+/** The record as the API returns it: in a report, the checks that passed are one text. */
+function whole(record) {
+  const { passed, checks, ...verdict } = record.verdict ?? {};
+  return passed ? { ...record, verdict: { ...verdict, checks: [...passed.split(" ").map((check) => ({ check, ok: true })), ...checks] } } : record;
+}
+
 /** Answers requests. `records` is a promise of the records, `summary` the report. */
 export class Source {
   constructor(records, summary) {
     this.loaded = records;
     this.summary = summary;
+    this.known = new Map(); // by search
   }
 
   /** Returns the JSON, or the text, of a response. */
@@ -51,16 +80,22 @@ export class Source {
     throw new ApiError(404, { detail: "the report does not contain this", hint: "" });
   }
 
-  found(records, query) {
-    const matches = matcher(query);
-    const { after = 0, before = Infinity } = query;
-    return records.filter((record) => record.seq > after && record.seq < before && matches(record));
+  /** The records that match; those of the last searches are known. */
+  found(records, { fields, limit, order, within, buckets, sort, ...filter }) {
+    const key = JSON.stringify(filter);
+    if (!this.known.has(key)) {
+      const matches = matcher(filter);
+      const { after = 0, before = Infinity } = filter;
+      if (this.known.size >= KNOWN) this.known.delete(this.known.keys().next().value);
+      this.known.set(key, records.filter((record) => record.seq > after && record.seq < before && matches(record)));
+    }
+    return this.known.get(key);
   }
 
   page(records, query) {
     const found = this.found(records, query);
-    if (query.order === "desc") found.reverse();
-    const items = found.slice(0, query.limit ?? 50);
+    const limit = query.limit ?? 50;
+    const items = (query.order === "desc" ? found.slice(Math.max(0, found.length - limit)).reverse() : found.slice(0, limit)).map(whole);
     return { items, next: items.length && items.length < found.length ? items.at(-1).seq : null, matched: found.length, total: records.length, evicted: 0, complete: true, first_seq: records[0]?.seq ?? 1, last_seq: records.at(-1)?.seq ?? 0 };
   }
 
@@ -75,12 +110,12 @@ export class Source {
       if (isMissing(first) || isMissing(second)) return isMissing(first) - isMissing(second) || other.seq - one.seq;
       return (first < second ? -1 : first > second ? 1 : 0) * sign || (query.sort === "seq" || !query.sort ? 0 : other.seq - one.seq);
     };
-    return { seqs: found.sort(compare).map((one) => one.seq), matched: found.length, total: records.length, evicted: 0 };
+    return { seqs: found.toSorted(compare).map((one) => one.seq), matched: found.length, total: records.length, evicted: 0 };
   }
 
   push(records, id, part) {
     const attempts = /^\d+$/.test(id) ? records.filter((one) => one.seq === Number(id)) : records.filter((one) => one.apns?.id?.toLowerCase() === id.toLowerCase());
-    const record = attempts.at(-1);
+    const record = attempts.length ? whole(attempts.at(-1)) : null;
     if (!record) throw new ApiError(404, { detail: `the report does not contain push ${id}`, hint: "" });
     if (part === "payload") return record.request.payload === null ? decoded(record.request.body_base64) : JSON.stringify(record.request.payload);
     if (part === "explain") throw new ApiError(404, { detail: "the report does not contain this" });

@@ -123,7 +123,7 @@ package enum ReportDocument {
           var writer = JSONWriter(capacity: 2048)
           writer.object {
             record.writeMembers(
-              to: &$0, as: .seq(record.seq), rulebook: rulebook, owner: owner, findings: findings)
+              to: &$0, as: .seq(record.seq), rulebook: rulebook, owner: owner, findings: findings, shortensChecks: true)
             if let number = owner?.number { $0.member("test_number", number) }
           }
           text += writer.bytes

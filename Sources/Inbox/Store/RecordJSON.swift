@@ -44,9 +44,10 @@ extension Record {
   ///   - name: What names the push; nil for its own name.
   ///   - owner: The run and the test of the push; nil for those that the inbox determines.
   ///   - findings: The names of the findings; nil for those that the inbox determines.
+  ///   - shortensChecks: See `Verdict.writeMembers`.
   package func writeMembers(
     to writer: inout JSONWriter, as name: PushName? = nil, rulebook: Rulebook, in inbox: Inbox? = nil,
-    owner: RunAttribution.Owner? = nil, findings: [String]? = nil
+    owner: RunAttribution.Owner? = nil, findings: [String]? = nil, shortensChecks: Bool = false
   ) {
     let owner = owner ?? inbox?.runs.attribution.owner(of: self)
     writer.member("seq", name ?? self.name)
@@ -71,7 +72,7 @@ extension Record {
     writer.objectMember("apns", writeAPNS)
     writer.objectMember("auth", writeAuth)
     writer.name("verdict")
-    if let verdict { writer.object { write(verdict, to: &$0) } } else { writer.null() }
+    if let verdict { writer.object { write(verdict, to: &$0, shortensChecks: shortensChecks) } } else { writer.null() }
     writeFault(to: &writer)
     writer.objectMember("served", writeServed)
     writeUpstream(to: &writer)
@@ -191,8 +192,8 @@ extension Record {
     writer.objectMember("certificate", certificate.write)
   }
 
-  func write(_ verdict: Verdict, to writer: inout JSONWriter) {
-    verdict.writeMembers(to: &writer) { detail(of: verdict) }
+  func write(_ verdict: Verdict, to writer: inout JSONWriter, shortensChecks: Bool = false) {
+    verdict.writeMembers(to: &writer, shortensChecks: shortensChecks) { detail(of: verdict) }
   }
 
   /// Writes the decisive injection, and under `also` the other injections that contributed.
@@ -357,12 +358,19 @@ extension Verdict.Credential {
 extension Verdict {
   /// Writes the status, the reason and the checks as members of an object.
   ///
-  /// - Parameter detail: Returns the explanation of the failed check.
-  package func writeMembers(to writer: inout JSONWriter, detail: () -> String) {
+  /// - Parameters:
+  ///   - shortensChecks: Whether the checks that passed are one text, `passed`, with their names and spaces between them. As objects they
+  ///     are half of a record.
+  ///   - detail: Returns the explanation of the failed check.
+  package func writeMembers(to writer: inout JSONWriter, shortensChecks: Bool = false, detail: () -> String) {
+    let checks = checks
     writer.member("status", status)
     writer.member("reason", reason?.text)
+    if shortensChecks {
+      writer.member("passed", checks.lazy.filter(\.ok).map(\.check.name).joined(separator: " "))
+    }
     writer.arrayMember("checks") { writer in
-      for (check, ok) in checks {
+      for (check, ok) in checks where !(ok && shortensChecks) {
         writer.object { writer in
           writer.member("check", check.name)
           writer.member("ok", ok)
