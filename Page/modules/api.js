@@ -74,11 +74,22 @@ export async function request(method, path, { query, body, signal, headers } = {
   }
 }
 
+/** Returns the body of a response as `kind`: text or blob. */
+export async function bodyOf(response, kind = "text") {
+  return response[kind]().catch((error) => {
+    throw error.name === "AbortError" ? error : new Error("The server's response ended too early. Check that the server runs, then try again.", { cause: error });
+  });
+}
+
 /** Returns the JSON of a response; null without a body. */
 async function json(method, path, options) {
   if (answer) return answer(path, options.query);
-  const text = await (await request(method, path, options)).text();
-  return text ? JSON.parse(text) : null;
+  const text = await bodyOf(await request(method, path, options));
+  try {
+    return text ? JSON.parse(text) : null;
+  } catch (error) {
+    throw new Error(`The response to ${method} ${path} is not JSON. Check that the address is that of apns-mock's admin API.`, { cause: error });
+  }
 }
 
 export const get = (path, query, options = {}) => json("GET", path, { query, ...options });
@@ -86,7 +97,7 @@ export const post = (path, body = {}) => json("POST", path, { body });
 export const put = (path, body) => json("PUT", path, { body });
 export const patch = (path, body) => json("PATCH", path, { body });
 export const remove = (path, query) => json("DELETE", path, { query });
-export const text = async (path) => (answer ? answer(path) : (await request("GET", path)).text());
+export const text = async (path) => (answer ? answer(path) : bodyOf(await request("GET", path)));
 
 /** Saves a response as a file. Without a token the browser streams it to the disk. */
 export async function download(path, query, name) {
@@ -97,7 +108,7 @@ export async function download(path, query, name) {
     anchor.click();
     return;
   }
-  anchor.href = URL.createObjectURL(await (await request("GET", path, { query })).blob());
+  anchor.href = URL.createObjectURL(await bodyOf(await request("GET", path, { query }), "blob"));
   anchor.click();
   setTimeout(() => URL.revokeObjectURL(anchor.href), 60000);
 }

@@ -4,7 +4,7 @@ import { offsetText, tokenWarning } from "./clock.js";
 import { showMessage, showError } from "./copy.js";
 import { countdown } from "./countdown.js";
 import { button, h, replace } from "./dom.js";
-import { count } from "./format.js";
+import { count, counted } from "./format.js";
 import { icon } from "./icons.js";
 import { go } from "./route.js";
 import { roving } from "./roving.js";
@@ -48,7 +48,7 @@ export class Bar {
     this.pauseButton.hidden = !isActive || profile.halted;
     this.banner.hidden = !isActive && !profile.halted;
     this.banner.className = profile.halted ? "banner is-paused" : "banner";
-    const what = [profile.rules?.length ? `the profile ${profile.name}` : null, added.length ? `${added.length} ${added.length === 1 ? "rule" : "rules"}` : null].filter(Boolean).join(" and ");
+    const what = [profile.rules?.length ? `the profile ${profile.name}` : null, added.length ? counted(added.length, "rule") : null].filter(Boolean).join(" and ");
     replace(this.banner, icon("warning"), profile.halted
       ? [h("span", {}, "Faults are paused: pushes get the responses of APNs."), button("Resume faults", () => this.send("/faults/resume", "Faults resumed"), { class: "small" })]
       : [h("span", {}, "Faults are active: ", visible(what), profile.ends_in_ms !== null ? [", for ", countdown(profile.ends_in_ms)] : "", "."), button("View", () => go({ view: "faults", push: null }), { class: "small" })]);
@@ -72,17 +72,17 @@ export class Bar {
   }
 
   resetClock() {
-    put("/clock", { mode: "real" }).then((clock) => {
+    return put("/clock", { mode: "real" }).then((clock) => {
       this.setClock(clock);
       showMessage("The clock shows the real time");
     }, showError);
   }
 
   pauseFaults() {
-    this.send("/faults/halt", "Faults paused");
+    return this.send("/faults/halt", "Faults paused");
   }
 
   send(path, message) {
-    post(path).then(() => showMessage(message), showError).then(() => this.actions.reload());
+    return post(path).then(() => showMessage(message), showError).then(() => this.actions.reload());
   }
 }

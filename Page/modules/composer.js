@@ -8,6 +8,7 @@ import { count } from "./format.js";
 import { gauge } from "./gauge.js";
 import { isExact } from "./jsondiff.js";
 import { SAMPLES } from "./panels/samples.js";
+import { SUFFIX } from "./preview/app.js";
 import { previewOf } from "./preview/preview.js";
 import { draftOf, resultOf } from "./resend.js";
 import { isSuccess, object } from "./summary.js";
@@ -51,8 +52,6 @@ async function newDraft() {
   const draft = sample(SAMPLES[0], topic.replace(SUFFIX, ""));
   return { ...draft, token: page.items[0]?.request?.device_token ?? "ab12".repeat(16) };
 }
-
-const SUFFIX = /\.(voip-ptt|voip|complication|location-query|pushkit\.fileprovider|push-type\.\w+)$/;
 
 function sample(one, topic) {
   return { headers: one.headers(topic), payload: JSON.stringify(one.payload(), null, 2) };

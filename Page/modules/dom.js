@@ -62,9 +62,23 @@ export function replace(element, ...children) {
   return element;
 }
 
-/** Creates a button. */
+/** Returns `action` so that a call does nothing while the promise that an earlier one returned is pending, nor for the second click of a double click on it. */
+export function exclusive(action) {
+  let isRunning = false;
+  let isRequest = false;
+  return (event) => {
+    if (isRunning || (isRequest && event?.detail > 1)) return;
+    const result = action(event);
+    if (!(result instanceof Promise)) return;
+    isRunning = isRequest = true;
+    const end = () => { isRunning = false; };
+    result.then(end, end);
+  };
+}
+
+/** Creates a button. If `action` returns a promise, a double click acts once. */
 export function button(label, action, props = {}) {
-  return h("button", { type: "button", ...props, on: { click: action } }, label);
+  return h("button", { type: "button", ...props, on: { click: exclusive(action) } }, label);
 }
 
 /** Creates a table that scrolls sideways. `names`: the headers of the columns; `rows`: lists of cells. */

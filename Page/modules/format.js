@@ -16,7 +16,12 @@ export function count(number) {
 
 /** A number of pushes: `1 push`, `1 204 pushes`. */
 export function pushes(number) {
-  return `${count(number)} ${number === 1 ? "push" : "pushes"}`;
+  return counted(number, "push", "pushes");
+}
+
+/** A number of things: `1 rule`, `2 rules`. */
+export function counted(number, one, many = `${one}s`) {
+  return `${count(number)} ${number === 1 ? one : many}`;
 }
 
 /** The number of a push: in a view of several servers that of its server, such as `#load_1:4711`. */

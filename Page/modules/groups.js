@@ -1,6 +1,6 @@
 // The sidebar: groups of pushes with their counts, and the other views.
 import { h, replace } from "./dom.js";
-import { count } from "./format.js";
+import { count, counted } from "./format.js";
 import { icon } from "./icons.js";
 import { OUTCOMES, outcomeText } from "./outcomes.js";
 import { roving } from "./roving.js";
@@ -85,7 +85,7 @@ export class Groups {
     const isWhole = this.whole.has(field) || rest <= 0;
     const act = (key, name, number, action) => h("li", {}, h("button", { type: "button", class: "group is-more", data: { group: `${key} ${field}` }, on: { click: action } }, h("span", { class: "group-name" }, name),
       number > 0 && h("span", { class: "group-count" }, count(number))));
-    return [!isWhole && act("more", `${count(rest)} more ${rest === 1 ? "value" : "values"}`, 0, () => { this.whole.add(field); this.draw(); }),
+    return [!isWhole && act("more", counted(rest, "more value"), 0, () => { this.whole.add(field); this.draw(); }),
       this.whole.has(field) && rest > 0 && act("fewer", "Fewer values", 0, () => { this.whole.delete(field); this.draw(); }),
       isWhole && other > 0 && act("other", "Find another value", other, () => this.onFind(field))];
   }

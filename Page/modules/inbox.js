@@ -266,8 +266,8 @@ export class Inbox {
     const { matched, total, q, loaded, newer } = this.records;
     const all = matched === null ? Math.max(total, loaded.length + newer.length) : Math.max(total, matched);
     const of = q && matched !== all ? ` of ${count(all)}` : "";
-    if (matched === null) return `at least ${count(loaded.length + newer.length)}${of} pushes`;
-    return of ? `${count(matched)}${of} pushes` : pushes(matched);
+    const known = matched ?? loaded.length + newer.length;
+    return `${matched === null ? "at least " : ""}${of ? `${count(known)}${of} pushes` : pushes(known)}`;
   }
 
   showSize(number) {

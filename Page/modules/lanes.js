@@ -3,7 +3,7 @@
 import { serverNow } from "./clock.js";
 import { eventName, marks } from "./connections/marks.js";
 import { h } from "./dom.js";
-import { clockTime } from "./format.js";
+import { clockTime, counted } from "./format.js";
 import { responseText } from "./summary.js";
 import { visible } from "./visible.js";
 
@@ -166,5 +166,5 @@ export function eventTable(connection) {
     h("thead", {}, h("tr", {}, ["Time", "Event", "Details"].map((name) => h("th", { scope: "col" }, name)))),
     h("tbody", {}, (connection.events ?? []).map((event) => h("tr", {}, h("td", { class: "mono" }, clockTime(event.at)),
       h("td", {}, h("span", { class: `event-name event-${event.event}` }, eventName(event.event))), h("td", { class: "wrap" }, visible(event.detail ?? ""))))),
-    connection.events_dropped > 0 && h("caption", {}, `${connection.events_dropped} events between the first and the last are not stored`));
+    connection.events_dropped > 0 && h("caption", {}, `Not stored: ${counted(connection.events_dropped, "event")} between the first and the last`));
 }

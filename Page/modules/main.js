@@ -62,6 +62,7 @@ const handlers = {
     if (reset.includes("inbox")) refreshInbox();
     if (reset.includes("clock")) readClock();
     loadFaults();
+    panels[shown.view]?.refresh?.();
   },
   "deleted": () => refreshInbox(),
   "clock": () => readClock(),

@@ -1,13 +1,12 @@
 // The banners about the server's status: the store of the inbox fails, or has failed, and what that means for pushes; where pushes are forwarded to.
 import { get } from "./api.js";
 import { h, replace } from "./dom.js";
-import { count } from "./format.js";
+import { count, counted, pushes } from "./format.js";
 import { icon } from "./icons.js";
 import { visible } from "./visible.js";
 
 const INTERVAL = 2000; // milliseconds
 
-const pushes = (number) => `${count(number)} ${number === 1 ? "push" : "pushes"}`;
 
 export class StoreState {
   constructor() {
@@ -40,7 +39,7 @@ export class StoreState {
     const newest = problems.at(-1);
     const text = [
       `Relaying to ${url}: ${count(answered)} answered, ${count(refused)} refused, ${count(unknown)} undecided, ${count(waiting)} waiting.`,
-      newest && `${newest.text}${newest.count > 1 ? ` (${count(newest.count)} times)` : ""}.`,
+      newest && `${newest.text}${newest.count > 1 ? ` (${counted(newest.count, "time")})` : ""}.`,
     ].filter(Boolean).join(" ");
     if (text === this.upstreamText) return;
     this.upstreamText = text;

@@ -1,5 +1,5 @@
 // Deletes, exports and imports pushes.
-import { download, get, request } from "./api.js";
+import { bodyOf, download, get, request } from "./api.js";
 import { showError, showMessage } from "./copy.js";
 import { choices, openDialog } from "./dialog.js";
 import { button, h, replace } from "./dom.js";
@@ -85,7 +85,7 @@ export function clearPushes(scope, onDone) {
 /** The pushes that filters select, as an export. */
 async function exported(filters) {
   const parts = [];
-  for (const filter of filters) parts.push(await (await request("GET", "/export", { query: { format: "ndjson", ...filter } })).blob());
+  for (const filter of filters) parts.push(await bodyOf(await request("GET", "/export", { query: { format: "ndjson", ...filter } }), "blob"));
   return new Blob(parts);
 }
 

@@ -238,6 +238,9 @@ static const struct apns_embedded_file files[] = {
   {"modules/preview/alert.js", (const char[]) {
 #embed "../../Page/modules/preview/alert.js" suffix(, 0)
   }},
+  {"modules/preview/app.js", (const char[]) {
+#embed "../../Page/modules/preview/app.js" suffix(, 0)
+  }},
   {"modules/preview/calls.js", (const char[]) {
 #embed "../../Page/modules/preview/calls.js" suffix(, 0)
   }},

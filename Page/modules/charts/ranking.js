@@ -1,6 +1,6 @@
 // A list of values with bars for their counts; each value can be selected.
 import { h } from "../dom.js";
-import { count, pushes } from "../format.js";
+import { count, counted, pushes } from "../format.js";
 import { visible } from "../visible.js";
 
 const SHOWN = 6;
@@ -17,5 +17,5 @@ export function ranking(title, values, onSelect, tone = null) {
         h("span", { class: "ranking-count" }, count(number)),
         h("span", { class: "ranking-bar", "aria-hidden": "true" },
           h("span", { class: tone ? `is-${tone(value)}` : "", style: { width: `${Math.max(1.5, (number / highest) * 100)}%` } })))))),
-    values.length > SHOWN && h("p", { class: "quiet" }, `${values.length - SHOWN} more ${values.length - SHOWN === 1 ? "value" : "values"} with ${pushes(rest)}`));
+    values.length > SHOWN && h("p", { class: "quiet" }, `${counted(values.length - SHOWN, "more value")} with ${pushes(rest)}`));
 }

@@ -13,14 +13,21 @@ export function span(ms) {
   return ms < 86400000 ? `${text(ms / 3600000)} h` : `${text(ms / 86400000)} d`;
 }
 
+/** A time on an axis of this length in milliseconds: as exact as neighbouring labels need to differ. */
+export function axisTime(time, length) {
+  const text = clockTime(time);
+  if (length < 60000) return text;
+  if (length < 86400000) return text.slice(0, -4);
+  return `${new Date(time).toLocaleDateString("en-GB", { day: "numeric", month: "short" })} ${text.slice(0, 5)}`;
+}
+
 /** The times at which an axis of `width` pixels has labels, as `{time, text}`. */
 export function ticks(from, until, width, minDistance = 92) {
   const wanted = ((until - from) / Math.max(1, width)) * minDistance;
   const step = STEPS.find((one) => one >= wanted) ?? Math.ceil(wanted / 86400000) * 86400000;
   const list = [];
   for (let time = Math.ceil(from / step) * step; time < until; time += step) {
-    const text = clockTime(time);
-    list.push({ time, text: step < 1000 ? text : text.slice(0, -4) });
+    list.push({ time, text: step < 1000 ? clockTime(time) : axisTime(time, Math.max(60000, until - from)) });
   }
   return list;
 }

@@ -1,7 +1,7 @@
 // A stacked column chart of counts over time, on which a range of time can be selected by dragging or by keys.
 import { h, replace, svg } from "../dom.js";
-import { clockTime, count } from "../format.js";
-import { span } from "./scale.js";
+import { count } from "../format.js";
+import { axisTime, span } from "./scale.js";
 import { largest, occurring, stack } from "./stack.js";
 
 const HEIGHT = 132;
@@ -57,10 +57,8 @@ export class TimeChart {
 
   timeOf(index) { return this.start + index * this.width; }
 
-  /** A time of day, in milliseconds if the chart covers less than a minute. */
   time(at) {
-    const text = clockTime(at);
-    return this.length * this.width < 60000 ? text : text.slice(0, -4);
+    return axisTime(at, this.length * this.width);
   }
 
   /** Shows the counts of a range of buckets; of all without one. */

@@ -1,7 +1,7 @@
 // The frames of a connection in order, in both directions: derived from the recorded pushes and the recorded events.
 import { get } from "../api.js";
 import { button, h, replace } from "../dom.js";
-import { clockTime, count } from "../format.js";
+import { clockTime, counted } from "../format.js";
 import { visible } from "../visible.js";
 import { eventName } from "./marks.js";
 
@@ -17,7 +17,7 @@ export function framesOf(push) {
   const served = push.served ?? {};
   const received = { at: push.received_at, fromClient: true, stream, seq: push.seq };
   const frames = [{ ...received, frame: "HEADERS", detail: `${push.request?.method ?? "POST"}${bytes ? "" : ", END_STREAM"}` }];
-  if (bytes) frames.push({ ...received, frame: "DATA", detail: `${count(bytes)} bytes, END_STREAM` });
+  if (bytes) frames.push({ ...received, frame: "DATA", detail: `${counted(bytes, "byte")}, END_STREAM` });
   const sent = { at: push.finished_at ?? push.received_at, fromClient: false, stream, seq: push.seq };
   const rule = push.fault?.rule ? `, by the rule ${push.fault.rule}` : "";
   if (served.status) {
@@ -77,7 +77,7 @@ export class Frames {
       h("tbody", {}, rows.map((row) => this.row(row))))) : h("p", { class: "quiet" }, "No frames."),
     h("div", { class: "panel-actions" }, this.before && button("Newest", () => this.page(null), { class: "small" }),
       !isOldest && button("Older", () => this.page(pushes[0].seq), { class: "small" }),
-      this.connection.events_dropped > 0 && h("span", { class: "quiet" }, `${count(this.connection.events_dropped)} events between the first and the last are not stored.`)));
+      this.connection.events_dropped > 0 && h("span", { class: "quiet" }, `Not stored: ${counted(this.connection.events_dropped, "event")} between the first and the last.`)));
   }
 
   page(before) {

@@ -1,7 +1,7 @@
 // The rows of the time line. Only the visible rows exist, and only their pushes in the visible time are loaded.
 import { ticks } from "../charts/scale.js";
 import { button, h, oneAtATime, replace, settled } from "../dom.js";
-import { count } from "../format.js";
+import { count, counted } from "../format.js";
 import { loadTrack, ROW_HEIGHT, track } from "./track.js";
 import { TimeWindow } from "./window.js";
 
@@ -117,7 +117,7 @@ export class Tracks {
     const hadFocus = row.line.contains(document.activeElement);
     const facts = [connection.client, connection.tls ?? "no TLS"].filter(Boolean).join(" · ");
     replace(row.head, h("span", { class: "track-name" }, h("strong", {}, connection.id), " ", h("span", { class: `chip is-${connection.state}` }, connection.state)),
-      h("span", { class: "quiet" }, `${count(connection.pushes)} ${connection.pushes === 1 ? "push" : "pushes"}`), h("span", { class: "quiet track-facts" }, facts));
+      h("span", { class: "quiet" }, counted(connection.pushes, "push", "pushes")), h("span", { class: "quiet track-facts" }, facts));
     replace(row.line, track(connection, row.data, this.window, width, {
       open: this.actions.open, zoom: (from, until) => this.window.show(from, until), list: (from, until) => this.actions.list(connection.id, from, until),
     }));

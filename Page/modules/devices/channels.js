@@ -1,8 +1,8 @@
 // Broadcast channels: pages, a form that creates one, and removal.
 import { get, post, remove } from "../api.js";
 import { copy } from "../copy.js";
-import { button, h, replace } from "../dom.js";
-import { count } from "../format.js";
+import { button, exclusive, h, replace } from "../dom.js";
+import { count, counted } from "../format.js";
 import { visible } from "../visible.js";
 
 const PAGE = 50;
@@ -16,14 +16,15 @@ export class ChannelList {
     this.body = h("div", {});
     this.app = h("input", { id: "channel-app", class: "mono", spellcheck: "false", autocomplete: "off", placeholder: "com.example.app" });
     this.policy = h("select", { id: "channel-policy" }, h("option", { value: "1" }, "most recent message"), h("option", { value: "0" }, "no message"));
+    const create = exclusive(() => this.create());
     this.element = h("div", { class: "channel-list" }, this.body,
-      h("form", { class: "card", on: { submit: (event) => { event.preventDefault(); this.create(); } } }, h("h3", {}, "Create a channel"),
+      h("form", { class: "card", on: { submit: (event) => { event.preventDefault(); create(); } } }, h("h3", {}, "Create a channel"),
         h("div", { class: "field-row" }, h("label", { for: "channel-app" }, "Bundle id"), this.app, h("label", { for: "channel-policy" }, "Stores"), this.policy,
           h("button", { type: "submit", class: "primary" }, "Create a channel"))));
   }
 
   create() {
-    this.actions.change(post("/channels", { bundle_id: this.app.value.trim(), message_storage_policy: Number(this.policy.value) }), "Channel created");
+    return this.actions.change(post("/channels", { bundle_id: this.app.value.trim(), message_storage_policy: Number(this.policy.value) }), "Channel created");
   }
 
   async load() {
@@ -50,9 +51,9 @@ export class ChannelList {
         h("td", {}, channel.message_storage_policy === 1 ? "most recent message" : "no message"), h("td", { class: "cell-number" }, count(channel.subscribers)),
         h("td", {}, h("div", { class: "panel-actions" }, button("Copy id", () => copy(channel.id, "the channel id"), { class: "small", data: { key: `copy-${channel.id}` }, "aria-label": `Copy the id ${channel.id}` }),
           button("Remove", () => this.actions.lose({ title: "Remove", label: "Remove the channel", message: "Channel removed",
-            question: `Remove the channel with ${count(channel.subscribers)} ${channel.subscribers === 1 ? "subscriber" : "subscribers"}? This cannot be undone.`,
+            question: `Remove the channel with ${counted(channel.subscribers, "subscriber")}? This cannot be undone.`,
             act: () => remove("/channels", { bundle_id: channel.bundle_id, environment: channel.environment, id: channel.id }) }), { class: "small", data: { key: `remove-${channel.id}` }, "aria-label": `Remove the channel ${channel.id}` })))))))),
-    h("div", { class: "pager" }, h("span", { class: "quiet" }, `${count((this.starts.length - 1) * PAGE + 1)} to ${count((this.starts.length - 1) * PAGE + items.length)} of ${count(total)} channels`),
+    h("div", { class: "pager" }, h("span", { class: "quiet" }, `${count((this.starts.length - 1) * PAGE + 1)} to ${count((this.starts.length - 1) * PAGE + items.length)} of ${counted(total, "channel")}`),
       this.starts.length > 1 && button("Previous", () => turn(null), { class: "small" }), next && button("Next", () => turn(next), { class: "small" }))];
   }
 }

@@ -1,7 +1,7 @@
 // A registered device: its state and that of its apps, what it shows now, and what it received.
 import { get, post, put, remove } from "../api.js";
 import { button, h, replace } from "../dom.js";
-import { tail } from "../format.js";
+import { counted, tail } from "../format.js";
 import { visible } from "../visible.js";
 import { history } from "./history.js";
 import { phone } from "./phone.js";
@@ -95,7 +95,7 @@ export class DeviceDetail {
       tokens.length > 0 && button("Show its pushes", () => this.actions.search(searchOf(tokens)), { class: "small", data: { key: "pushes" } }),
       button("Remove", () => this.actions.lose({ title: "Remove", label: this.isToken ? "Remove the registration" : "Remove the device", id: this.id, message: "Removed",
         question: this.isToken ? "Remove the registration of this device token? A token that is not registered is online for all topics."
-          : `Remove the device with ${device.apps.length} ${device.apps.length === 1 ? "app" : "apps"} and ${tokens.length} device ${tokens.length === 1 ? "token" : "tokens"}? What it shows and what is stored for it is lost.`,
+          : `Remove the device with ${counted(device.apps.length, "app")} and ${counted(tokens.length, "device token")}? What it shows and what is stored for it is lost.`,
         act: () => remove(`/devices/${encodeURIComponent(this.id)}`) }), { class: "small danger", data: { key: "remove" }, "aria-label": "Remove the device" })));
   }
 
@@ -131,7 +131,7 @@ export class DeviceDetail {
           : !isRemoved && act("Force-quit", "force-quit", "Force-quit: the newest background push is held"),
         !isRemoved && app.state !== "force_quit" && (app.state === "enabled" ? act("Disable notifications", "disable", "Notifications are disabled") : act("Enable notifications", "enable", "Notifications are enabled")),
         !isRemoved && button("Uninstall", () => this.actions.lose({ title: "Uninstall", label: "Uninstall the app", id: this.id, message: "Uninstalled: a later push gets 410 Unregistered",
-          question: `Uninstall ${app.bundle_id}? Pushes to its ${tokens.length} device ${tokens.length === 1 ? "token" : "tokens"} get 410 Unregistered.`,
+          question: `Uninstall ${app.bundle_id}? Pushes to its ${counted(tokens.length, "device token")} get 410 Unregistered.`,
           act: () => post(`/devices/${encodeURIComponent(this.id)}/uninstall`, body) }), { class: "small", data: { key: `uninstall ${key}` } }),
         act("Reinstall", "reinstall", "Reinstalled with new device tokens", { title: "Install again with new device tokens" }),
         !isRemoved && act("Start Live Activity", "start-activity", "A Live Activity has a device token")));

@@ -1,7 +1,7 @@
 // Registered device tokens: search, pages, and a table whose rows keep their place and the focus when they change.
 import { get } from "../api.js";
 import { button, h, replace, settled } from "../dom.js";
-import { count, tail } from "../format.js";
+import { count, counted, tail } from "../format.js";
 import { visible } from "../visible.js";
 
 const PAGE = 50;
@@ -76,7 +76,7 @@ export class DeviceList {
     this.notice.hidden = items.length > 0;
     this.table.hidden = items.length === 0;
     replace(this.notice, search ? "No registered device token matches." : "No devices are registered.");
-    replace(this.position, items.length ? `${count(first)} to ${count(first + items.length - 1)}${search ? "" : ` of ${count(total)}`} device tokens` : "");
+    replace(this.position, items.length ? `${count(first)} to ${count(first + items.length - 1)}${search ? " that match" : ` of ${counted(total, "device token")}`}` : "");
     this.previous.hidden = this.starts.length < 2;
     this.next.hidden = next === null;
   }

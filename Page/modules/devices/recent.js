@@ -1,7 +1,7 @@
 // The device tokens of the newest pushes that are not registered. Cards keep their order while the view is open.
 import { get, put, remove, urlParts } from "../api.js";
 import { button, h, replace } from "../dom.js";
-import { count, tail } from "../format.js";
+import { count, counted, tail } from "../format.js";
 import { display } from "../preview/display.js";
 import { apsOf, headline } from "../summary.js";
 import { visible } from "../visible.js";
@@ -65,7 +65,7 @@ export class RecentTokens {
         ? shown.slice(0, SHOWN).map((push) => h("button", { type: "button", class: "screen-line", data: { key: `push-${push.seq}` }, on: { click: () => this.actions.open(push.seq) } }, visible(headline(push).text, { limit: 80 })))
         : h("span", { class: "quiet" }, "no notifications"),
       shown.length > SHOWN && h("span", { class: "quiet" }, `and ${shown.length - SHOWN} more`)),
-      h("footer", {}, button(pushes.length === 1 ? "1 push" : `${pushes.length} pushes`, () => this.actions.search(`token:${token}`), { class: "small", data: { key: "pushes" } }),
+      h("footer", {}, button(counted(pushes.length, "push", "pushes"), () => this.actions.search(`token:${token}`), { class: "small", data: { key: "pushes" } }),
         state === "online"
           ? button("Uninstall", () => this.actions.lose({ title: "Uninstall", label: "Uninstall the app", id: device ? token : null, message: "Uninstalled: further pushes get 410 Unregistered",
             question: `Uninstall the app of ${tail(token)}? Further pushes get 410 Unregistered${device ? "" : "; Register again reverses it"}.`,

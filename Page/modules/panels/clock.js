@@ -57,11 +57,11 @@ export class ClockCard {
   }
 
   set(body, message) {
-    this.change(put("/clock", body), message);
+    return this.change(put("/clock", body), message);
   }
 
   change(done, message) {
-    done.then((clock) => {
+    return done.then((clock) => {
       this.show(clock);
       showMessage(message);
     }, showError);

@@ -1,7 +1,7 @@
 // Instructions to connect a client, with this server's values, and a form for a test push.
 import { get, post } from "../api.js";
 import { copy } from "../copy.js";
-import { button, h, replace } from "../dom.js";
+import { button, exclusive, h, replace } from "../dom.js";
 import { LIBRARIES } from "../libraries.js";
 import { visible } from "../visible.js";
 import { SAMPLES } from "./samples.js";
@@ -72,7 +72,7 @@ export class ConnectPanel {
     const fill = () => { payload.value = JSON.stringify(SAMPLES[kind.value].payload(), null, 2); };
     kind.addEventListener("change", fill);
     fill();
-    const send = async () => {
+    const send = exclusive(async () => {
       replace(result, "Sending …");
       try {
         const response = await post("/send", {
@@ -82,7 +82,7 @@ export class ConnectPanel {
       } catch (error) {
         replace(result, h("span", { class: "no" }, error.message, error.hint ? ` — ${error.hint}` : ""));
       }
-    };
+    });
     const field = (label, input) => h("div", { class: "field" }, h("label", { for: input.id }, label), input);
     return h("form", { class: "card", id: "test-push", on: { submit: (event) => { event.preventDefault(); send(); } } },
       h("h3", {}, "Send a test push"), h("p", { class: "quiet" }, "Sent over TLS and HTTP/2 with a provider token, as by a provider. Active faults apply."),

@@ -5,7 +5,7 @@ import { Tracks } from "../connections/tracks.js";
 import { showError, showMessage } from "../copy.js";
 import { confirmed } from "../dialog.js";
 import { button, h, oneAtATime, replace, throttled } from "../dom.js";
-import { count } from "../format.js";
+import { count, counted } from "../format.js";
 import { eventName } from "../connections/marks.js";
 import { OUTCOMES, outcomeText } from "../outcomes.js";
 import { shown } from "../route.js";
@@ -50,9 +50,9 @@ export class ConnectionsPanel {
   async send(path, message, act) {
     const { open } = await get("/connections").catch(() => ({ open: 0 }));
     if (!open) return showMessage("No connections are open");
-    const connections = `${count(open)} open ${open === 1 ? "connection" : "connections"}`;
+    const connections = counted(open, "open connection");
     if (!await confirmed({ title: act === "Close" ? "Close all" : "GOAWAY to all", question: `${act} ${connections}? This cannot be undone.`, label: `${act} ${connections}` })) return null;
-    return post(path, { all: true }).then((result) => showMessage(`${message}: ${result.connections?.length ?? 0} connections`), showError).then(() => this.load());
+    return post(path, { all: true }).then((result) => showMessage(`${message}: ${counted(result.connections?.length ?? 0, "connection")}`), showError).then(() => this.load());
   }
 
   async read() {

@@ -9,6 +9,7 @@ import { DeviceDetail } from "../devices/device.js";
 import { DeviceList } from "../devices/list.js";
 import { RecentTokens } from "../devices/recent.js";
 
+const INTERVAL = 3000; // milliseconds between updates while the view is shown
 const PARTS = [["registered", "Registered"], ["recent", "Recent device tokens"], ["channels", "Broadcast channels"]];
 
 export class DevicesPanel {
@@ -27,6 +28,8 @@ export class DevicesPanel {
     this.element = h("section", { class: "panel is-wide", "aria-label": "Devices" },
       h("header", { class: "panel-head" }, h("h2", {}, "Devices"), this.tabs), this.notice, this.body);
     this.refresh = throttled(oneAtATime(() => this.element.isConnected && this.load()), 1500);
+    // No event says that another tab or a test has changed the registry.
+    setInterval(() => this.element.isConnected && !document.hidden && this.refresh(), INTERVAL);
   }
 
   get parts() { return { registered: this.registered, recent: this.recent.element, channels: this.channels.element }; }
@@ -80,7 +83,7 @@ export class DevicesPanel {
   }
 
   change(done, message, undo = null) {
-    done.then(() => showMessage(message, false, undo), showError).then(() => this.load());
+    return done.then(() => showMessage(message, false, undo), showError).then(() => this.load());
   }
 
   /**
@@ -90,7 +93,7 @@ export class DevicesPanel {
   async lose({ title, question, label, act, message, id = null }) {
     if (!await confirmed({ title, question, label })) return;
     const before = id === null ? null : await get(`/devices/${encodeURIComponent(id)}`).catch(() => null);
-    this.change(act(), message, before && (() => this.change(restore(before), "The registration is restored")));
+    await this.change(act(), message, before && (() => this.change(restore(before), "The registration is restored")));
   }
 }
 

@@ -130,7 +130,7 @@ export class FaultsPanel {
   change(send, message) {
     this.picker.blur();
     this.duration.blur();
-    this.changes = this.changes.then(send).then(() => showMessage(message), showError).then(() => this.load());
+    return (this.changes = this.changes.then(send).then(() => showMessage(message), showError).then(() => this.load()));
   }
 }
 

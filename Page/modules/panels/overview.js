@@ -5,7 +5,7 @@ import { compareSearches } from "../compare.js";
 import { TimeChart } from "../charts/timechart.js";
 import { button, h, replace } from "../dom.js";
 import { count, latency } from "../format.js";
-import { go, shown } from "../route.js";
+import { go, onChange, shown } from "../route.js";
 import { onSnapshot, recount, snapshot } from "../snapshot.js";
 import { shortHint, withTerm } from "../terms.js";
 import { visible } from "../visible.js";
@@ -31,6 +31,7 @@ export class OverviewPanel {
     this.element = h("section", { class: "panel overview", "aria-label": "Overview" },
       h("header", { class: "panel-head" }, h("h2", {}, "Overview"), button("Two searches", () => compareSearches(shown.q), { class: "small", title: "Compare the numbers of two searches" })), this.scope, this.notice, this.content);
     onSnapshot(() => this.draw());
+    onChange((now, before) => now.q !== before.q && this.draw());
   }
 
   load() {

@@ -2,7 +2,7 @@
 import { post, request } from "../api.js";
 import { showMessage } from "../copy.js";
 import { button, h, replace, settled } from "../dom.js";
-import { count } from "../format.js";
+import { count, counted } from "../format.js";
 import { object } from "../summary.js";
 import { visible } from "../visible.js";
 
@@ -123,7 +123,7 @@ export class RuleForm {
     if (!found.pushes) return h("p", { class: "notice" }, "No pushes are recorded, so the rule cannot be tried.");
     const missed = Object.entries(found.missed)[0];
     return h("div", { class: "notice" },
-      h("p", {}, h("strong", {}, `${count(found.matched)} of the last ${count(found.pushes)} pushes`), " would have matched",
+      h("p", {}, h("strong", {}, `${count(found.matched)} of the last ${counted(found.pushes, "push", "pushes")}`), " would have matched",
         found.would_fire !== found.matched ? `; with the probability, the rule would have fired for ${count(found.would_fire)}.` : "."),
       missed && found.matched < found.pushes && h("p", { class: "quiet" }, "Most others failed: ", h("code", {}, visible(missed[0], { limit: 80 })), ` (${count(missed[1])})`),
       found.newest.length > 0 && h("div", { class: "panel-actions" }, found.newest.slice(0, 8).map((seq) => button(`#${seq}`, () => this.actions.open(seq), { class: "small", "aria-label": `Open push ${seq}` }))));

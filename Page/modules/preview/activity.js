@@ -4,7 +4,7 @@ import { serverNow } from "../clock.js";
 import { agoWords, fromSeconds, fullTime } from "../format.js";
 import { alertParts, apsOf, object } from "../summary.js";
 import { asShown, visible } from "../visible.js";
-import { appName } from "./alert.js";
+import { appName } from "./app.js";
 
 const WORDS = { start: "starts", update: "updated", end: "ended" };
 const MAX_ENTRIES = 8;

@@ -4,6 +4,7 @@ import { ago } from "../format.js";
 import { icon } from "../icons.js";
 import { alertParts, apsOf, object } from "../summary.js";
 import { asShown, hasHidden, visible } from "../visible.js";
+import { appIcon, appName, localized } from "./app.js";
 
 const LEVELS = {
   passive: "passive: added to the list silently, the screen stays off", active: "active: lights the screen, may play a sound",
@@ -11,26 +12,19 @@ const LEVELS = {
   critical: "critical: sounds even when muted, if the app has the entitlement",
 };
 
-/** The app's name, guessed from the topic. */
-export function appName(record) {
-  const parts = (record.apns?.topic ?? "").replace(/\.(voip-ptt|voip|complication|location-query|pushkit\.fileprovider|push-type\.\w+)$/, "").split(".");
-  return parts.filter((part) => part && part !== "app").at(-1) ?? "App";
-}
-
 export function banner(record) {
   const aps = apsOf(record) ?? {};
   const parts = alertParts(aps.alert);
   const level = aps["interruption-level"];
   const badge = Number.isInteger(aps.badge) && aps.badge > 0 ? aps.badge : null;
   return h("article", { class: "note-card" },
-    h("span", { class: "app-icon", "aria-hidden": "true" }, appName(record)[0]?.toUpperCase() ?? "?",
-      badge !== null && h("span", { class: "app-badge" }, badge > 9999 ? "9999+" : badge)),
+    appIcon(record, badge !== null && h("span", { class: "app-badge" }, badge > 9999 ? "9999+" : badge)),
     h("div", { class: "note-text" },
       (level === "time-sensitive" || level === "critical") && h("span", { class: "note-level" }, level === "critical" ? "Critical" : "Time sensitive"),
-      h("div", { class: "note-line" }, h("span", { class: "note-title" }, shown(parts.title) ?? asShown(appName(record))),
+      h("div", { class: "note-line" }, h("span", { class: "note-title" }, shown(record, parts.title) ?? asShown(appName(record))),
         h("span", { class: "note-when" }, when(record))),
-      parts.subtitle && h("div", { class: "note-subtitle" }, shown(parts.subtitle)),
-      parts.body && h("div", { class: "note-body" }, shown(parts.body))));
+      parts.subtitle && h("div", { class: "note-subtitle" }, shown(record, parts.subtitle)),
+      parts.body && h("div", { class: "note-body" }, shown(record, parts.body))));
 }
 
 /** The notification opened: its whole text, a place for the attachment, and the buttons of its category. */
@@ -41,8 +35,8 @@ export function longLook(record) {
     h("article", { class: "note-card is-long" }, h("div", { class: "note-text" },
       h("div", { class: "note-line" }, h("span", { class: "note-when" }, asShown(appName(record))), h("span", { class: "note-when" }, when(record))),
       aps["mutable-content"] === 1 && h("div", { class: "note-attachment" }, "attachment, if the app's extension adds one"),
-      parts.title && h("div", { class: "note-title" }, shown(parts.title)), parts.subtitle && h("div", { class: "note-subtitle" }, shown(parts.subtitle)),
-      parts.body && h("div", { class: "note-body" }, shown(parts.body)))),
+      parts.title && h("div", { class: "note-title" }, shown(record, parts.title)), parts.subtitle && h("div", { class: "note-subtitle" }, shown(record, parts.subtitle)),
+      parts.body && h("div", { class: "note-body" }, shown(record, parts.body)))),
     typeof aps.category === "string" && aps.category && h("ul", { class: "note-actions" }, h("li", {}, "actions of the category ", visible(aps.category, { limit: 60 }))));
 }
 
@@ -50,7 +44,7 @@ export function longLook(record) {
 export function homeIcon(record) {
   const badge = apsOf(record)?.badge;
   return h("div", { class: "home-icons" }, Array.from({ length: 8 }, (_, index) => (index === 1
-    ? h("span", { class: "home-app" }, h("span", { class: "app-icon", "aria-hidden": "true" }, appName(record)[0]?.toUpperCase() ?? "?", Number.isInteger(badge) && badge > 0 && h("span", { class: "app-badge" }, badge > 9999 ? "9999+" : badge)),
+    ? h("span", { class: "home-app" }, appIcon(record, Number.isInteger(badge) && badge > 0 && h("span", { class: "app-badge" }, badge > 9999 ? "9999+" : badge)),
       h("span", { class: "home-name" }, asShown(appName(record), 12)), h("span", { class: "visually-hidden" }, Number.isInteger(badge) && badge > 0 ? `, badge ${badge}` : ", no badge"))
     : h("span", { class: "home-app is-other", "aria-hidden": "true" }, h("span", { class: "app-icon" })))));
 }
@@ -60,10 +54,11 @@ function when(record) {
   return record.received_at ? ago(record.received_at) : "now";
 }
 
-/** A part's text, or its localization key with arguments. */
-function shown(part) {
+/** A part's text, that of its localization key if the page has the app's texts, or the key with its arguments. */
+function shown(record, part) {
   if (!part) return null;
-  if (!part.key) return asShown(part.text);
+  const text = part.key ? localized(record, part) : part.text;
+  if (text !== null) return asShown(text);
   return h("span", { class: "loc-key" }, visible(part.key), part.args.length > 0 && ["(", visible(part.args.map(String).join(", ")), ")"]);
 }
 

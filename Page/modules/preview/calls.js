@@ -3,7 +3,7 @@ import { h } from "../dom.js";
 import { icon } from "../icons.js";
 import { object } from "../summary.js";
 import { asShown } from "../visible.js";
-import { appName } from "./alert.js";
+import { appName } from "./app.js";
 
 const CALLER_KEYS = ["caller_name", "callerName", "caller", "from_name", "displayName", "display_name", "handle", "from", "name", "title"];
 const TALKER_KEYS = ["activeRemoteParticipant", "activeSpeaker", "active_speaker", "speaker", "name"];

@@ -10,6 +10,7 @@ import { outcomeLine } from "./outcome.js";
 import { activityStates } from "./states.js";
 import { activityCard, activityFacts, island } from "./activity.js";
 import { alertFacts, banner, homeIcon, longLook } from "./alert.js";
+import { appForm } from "./app.js";
 import { display } from "./display.js";
 import { callBanner, callScreen, talkPill } from "./calls.js";
 import { phone } from "./phone.js";
@@ -17,12 +18,24 @@ import { plainFacts } from "./plain.js";
 
 export function previewTab(record, actions) {
   const preview = display(record);
+  const screen = h("div", { class: "preview" }, stage(record, preview));
+  const form = h("div", {});
+  const draw = () => {
+    const isOpen = form.firstElementChild?.open;
+    replace(form, ["alert", "liveactivity", "voip"].includes(preview.kind) && appForm(record, () => {
+      replace(screen, stage(record, preview));
+      draw();
+    }));
+    if (isOpen) form.firstElementChild.open = true;
+  };
+  draw();
   return [
-    h("div", { class: "preview" }, stage(record, preview)),
+    screen,
     statement(preview),
     facts(record, preview.kind),
     preview.kind === "liveactivity" && activityStates(record, actions.open),
     preview.notes.length > 0 && h("ul", { class: "notes" }, preview.notes.map((note) => h("li", {}, visible(note)))),
+    form,
     gauge(record.request?.size),
     outcomeLine(record),
     h("p", {}, button("Why this response?", () => actions.tab("verdict"), { class: "small" })),

@@ -18,7 +18,9 @@ import { actions, changeTheme, showViews } from "../views.js";
 const VIEWS = [["report", "Report"], ["inbox", "Pushes"], ["overview", "Overview"], ["findings", "Findings"], ["connections", "Connections"]];
 const main = document.getElementById("main");
 const summary = JSON.parse(document.getElementById("summary").textContent);
-const records = readRecords();
+const records = readRecords().catch(() => {
+  throw new Error("The pushes of this report cannot be read: the file is cut off or was changed. Write the report again.");
+});
 const source = new Source(records, summary);
 answerFrom((path, query) => source.answer(path, query));
 theme.start();
@@ -41,4 +43,4 @@ onSnapshot(() => {
   report.drawChart(snapshot.counts.all);
   document.body.dataset.state = "ready";
 });
-records.then(() => inbox.start()).catch((error) => showProblem(main, `The records of this report cannot be read: ${error.message}`));
+records.then(() => inbox.start()).catch((error) => showProblem(main, error.message));

@@ -71,9 +71,18 @@ function ranges(text) {
 function add(groups, name, raw, isNegated) {
   const field = SHORT[name] ?? name;
   const found = FIELDS[field] ?? pathOf(field);
-  if (!found) throw new ApiError(400, { detail: `unknown field "${name}"`, hint: `The fields are ${Object.keys(FIELDS).join(", ")}, payload./pointer and header.name.` });
+  const near = found ? null : Object.keys(FIELDS).find((one) => areNear(one, name));
+  if (!found) throw new ApiError(400, { detail: `unknown field "${name}"${near ? `: did you mean ${near}?` : ""}`, hint: `The fields are ${Object.keys(FIELDS).join(", ")}, payload./pointer and header.name.` });
   if (!groups.has(field)) groups.set(field, { of: found.of, wanted: [], unwanted: [] });
   groups.get(field)[isNegated ? "unwanted" : "wanted"].push(testOf(found.kind ?? "text", name, raw));
+}
+
+/** Whether two names differ by one letter, or by two letters in the other order. */
+function areNear(one, other) {
+  let start = 0;
+  while (start < one.length && one[start] === other[start]) start += 1;
+  const [rest, others] = [one.slice(start), other.slice(start)];
+  return rest.slice(1) === others || rest === others.slice(1) || rest.slice(1) === others.slice(1) || (rest[0] === others[1] && rest[1] === others[0] && rest.slice(2) === others.slice(2));
 }
 
 /** A field that names a place in the push: `payload./aps/badge` or `header.apns-id`. */

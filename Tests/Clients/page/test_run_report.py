@@ -15,10 +15,10 @@ HOSTILE = "\u0600</script><script>document.title='owned'</script><img src=x oner
 
 @pytest.fixture
 def opened(browser):
-    """`opened(path, expected=[…])` opens a report; afterwards nothing was requested and nothing complained."""
+    """`opened(path)` opens a report and waits until it is usable, unless `state` is None; afterwards nothing was requested and nothing complained."""
     contexts = []
 
-    def opener(path):
+    def opener(path, state="ready"):
         context = browser.browser.new_context(offline=True)
         page = context.new_page()
         page.set_viewport_size({"width": 1440, "height": 900})
@@ -29,7 +29,8 @@ def opened(browser):
         page.on("pageerror", lambda error: complaints.append(str(error)))
         contexts.append((context, requests, complaints))
         page.goto(path.as_uri())
-        page.locator("body[data-state=ready]").wait_for()
+        if state:
+            page.locator(f"body[data-state={state}]").wait_for()
         return page
 
     yield opener
@@ -165,3 +166,20 @@ def test_searches_find_what_the_server_finds(server, opened, report, search):
     page.locator("#search").fill(search)
     page.wait_for_function("([wanted, number]) => document.querySelector('#search').value === wanted && new URLSearchParams(location.hash.slice(1)).get('q') === wanted", arg=[search, expected])
     page.wait_for_function("(number) => document.querySelectorAll('.row').length === number", arg=expected)
+
+
+def test_a_report_that_is_cut_off_says_so(opened, report):
+    text = report.read_text()
+    start = text.index('id="records">') + len('id="records">')
+    end = text.index("<", start)
+    report.write_text(text[:start] + text[start:end][: (end - start) // 8 * 4] + text[end:])
+    page = opened(report, state=None)
+    page.get_by_text("The pushes of this report cannot be read: the file is cut off or was changed.").first.wait_for()
+
+
+def test_a_misspelt_field_in_a_report_is_named(opened, report):
+    page = opened(report)
+    page.locator("[data-group='view inbox']").click()
+    for word, field in (("stauts:503", "status"), ("outcom:accepted", "outcome"), ("tset:x", "test"), ("reasson:x", "reason")):
+        page.locator("#search").fill(word)
+        page.get_by_text(f"did you mean {field}?").first.wait_for()
