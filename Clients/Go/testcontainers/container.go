@@ -35,10 +35,15 @@ type Container struct {
 
 // Run starts a container of an image, such as that of the repository's Dockerfile, and waits until the server is ready.
 func Run(ctx context.Context, image string, options ...testcontainers.ContainerCustomizer) (*Container, error) {
+	host, err := engineHost(ctx)
+	if err != nil {
+		return nil, err
+	}
 	request := testcontainers.GenericContainerRequest{
 		ContainerRequest: testcontainers.ContainerRequest{
 			Image:        image,
 			ExposedPorts: []string{apnsPort, adminPort},
+			Env:          map[string]string{"APNS_MOCK_ALLOW_HOST": host, "APNS_MOCK_SAN": host},
 			WaitingFor:   wait.ForHTTP("/readyz").WithPort(adminPort),
 		},
 		Started: true,
@@ -54,6 +59,17 @@ func Run(ctx context.Context, image string, options ...testcontainers.ContainerC
 	}
 	// With an error, the container is for the caller to terminate.
 	return &Container{container}, err
+}
+
+// engineHost returns the name by which this machine reaches the engine. It must be in the certificate, and allowed by the
+// admin API.
+func engineHost(ctx context.Context) (string, error) {
+	provider, err := testcontainers.NewDockerProvider()
+	if err != nil {
+		return "", err
+	}
+	defer provider.Close()
+	return provider.DaemonHost(ctx)
 }
 
 // WithArguments adds flags of `apns-mock serve`, such as "--rules", "strict".

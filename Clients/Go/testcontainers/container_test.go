@@ -2,6 +2,8 @@ package apnsmockcontainer
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"os"
 	"strings"
 	"testing"
@@ -23,6 +25,17 @@ func TestContainerIsStartedUsedAndRemoved(t *testing.T) {
 	if err != nil || !strings.Contains(string(key), "PRIVATE KEY") || settings.KeyID != keyID {
 		t.Fatalf("the key of the settings is %q, %v", key, err)
 	}
+	authority, err := os.ReadFile(settings.CA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	authorities := x509.NewCertPool()
+	authorities.AppendCertsFromPEM(authority)
+	connection, err := tls.Dial("tcp", strings.TrimPrefix(settings.URL, "https://"), &tls.Config{RootCAs: authorities})
+	if err != nil {
+		t.Fatal(err)
+	}
+	connection.Close()
 	report, err := client.Report(ctx)
 	if err != nil || !strings.Contains(report, "seed 7, profile healthy, 0 pushes") {
 		t.Fatalf("the report is %q, %v", report, err)

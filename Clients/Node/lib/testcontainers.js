@@ -4,7 +4,7 @@ const fs = require('node:fs/promises');
 const os = require('node:os');
 const path = require('node:path');
 
-const { AbstractStartedContainer, GenericContainer, Wait } = require('testcontainers');
+const { AbstractStartedContainer, GenericContainer, getContainerRuntimeClient, Wait } = require('testcontainers');
 
 const { connect } = require('./start.js');
 const { ApnsMockError } = require('./errors.js');
@@ -24,6 +24,9 @@ class ApnsMockContainer extends GenericContainer {
   }
 
   async start() {
+    // The name by which this machine reaches the engine must be in the certificate, and allowed by the admin API.
+    const { host } = (await getContainerRuntimeClient()).info.containerRuntime;
+    this.withEnvironment({ APNS_MOCK_ALLOW_HOST: host, APNS_MOCK_SAN: host });
     const started = await super.start();
     const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'apns-mock-'));
     try {

@@ -1,5 +1,5 @@
 // Package testcontainers is a stand-in for Testcontainers and its engine: what the module uses of it. The command of a
-// container runs as a process of this machine.
+// container runs as a process of this machine, and the engine is reached by an address that no certificate has by default.
 package testcontainers
 
 import (
@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/testcontainers/testcontainers-go/wait"
@@ -19,9 +20,23 @@ import (
 type ContainerRequest struct {
 	Image        string
 	ExposedPorts []string
+	Env          map[string]string
 	Cmd          []string
 	WaitingFor   *wait.HTTPStrategy
 }
+
+type DockerProvider struct{}
+
+func NewDockerProvider() (*DockerProvider, error) { return &DockerProvider{}, nil }
+
+func (*DockerProvider) DaemonHost(context.Context) (string, error) {
+	if runtime.GOOS == "linux" {
+		return "127.0.0.2", nil
+	}
+	return "127.0.0.1", nil
+}
+
+func (*DockerProvider) Close() error { return nil }
 
 type GenericContainerRequest struct {
 	ContainerRequest
@@ -52,6 +67,7 @@ type process struct {
 }
 
 func GenericContainer(ctx context.Context, request GenericContainerRequest) (Container, error) {
+	host, _ := new(DockerProvider).DaemonHost(ctx)
 	folder, err := os.MkdirTemp("", "engine-")
 	if err != nil {
 		return nil, err
@@ -61,8 +77,12 @@ func GenericContainer(ctx context.Context, request GenericContainerRequest) (Con
 		arguments = []string{"serve"}
 	}
 	portFile := filepath.Join(folder, "ports.json")
-	command := exec.Command(os.Getenv("APNS_MOCK_BINARY"), append(arguments, "--apns", "127.0.0.1:0", "--admin",
-		"127.0.0.1:0", "--certs", filepath.Join(folder, "certs"), "--port-file", portFile)...)
+	command := exec.Command(os.Getenv("APNS_MOCK_BINARY"), append(arguments, "--apns", host+":0", "--admin",
+		host+":0", "--certs", filepath.Join(folder, "certs"), "--port-file", portFile)...)
+	command.Env = os.Environ()
+	for name, value := range request.Env {
+		command.Env = append(command.Env, name+"="+value)
+	}
 	if err := command.Start(); err != nil {
 		return nil, err
 	}
@@ -93,14 +113,16 @@ func GenericContainer(ctx context.Context, request GenericContainerRequest) (Con
 		}
 		break
 	}
-	response, err := http.Get("http://127.0.0.1:" + container.ports[request.WaitingFor.Port].Port() + request.WaitingFor.Path)
+	response, err := http.Get("http://" + host + ":" + container.ports[request.WaitingFor.Port].Port() + request.WaitingFor.Path)
 	if err == nil {
 		response.Body.Close()
 	}
 	return container, err
 }
 
-func (p *process) Host(context.Context) (string, error) { return "127.0.0.1", nil }
+func (p *process) Host(ctx context.Context) (string, error) {
+	return new(DockerProvider).DaemonHost(ctx)
+}
 
 func (p *process) MappedPort(_ context.Context, port wait.Port) (wait.Port, error) {
 	return p.ports[port], nil

@@ -6,7 +6,9 @@ import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.testcontainers.containers.wait.strategy.HttpWaitStrategy;
@@ -14,10 +16,13 @@ import org.testcontainers.utility.DockerImageName;
 
 /**
  * A stand-in for Testcontainers and its engine: what the module uses of it. The command of a container runs as a process of
- * this machine.
+ * this machine, and the engine is reached by an address that no certificate has by default.
  */
 public class GenericContainer<SELF extends GenericContainer<SELF>> implements AutoCloseable {
+  private static final String HOST = System.getProperty("os.name").equals("Linux") ? "127.0.0.2" : "127.0.0.1";
+
   private final DockerImageName image;
+  private final Map<String, String> environment = new HashMap<>();
   private List<Integer> ports = List.of();
   private List<String> command = List.of("serve");
   private HttpWaitStrategy strategy;
@@ -39,6 +44,13 @@ public class GenericContainer<SELF extends GenericContainer<SELF>> implements Au
     return self();
   }
 
+  public SELF withEnv(String name, String value) {
+    environment.put(name, value);
+    return self();
+  }
+
+  protected void configure() {}
+
   public SELF waitingFor(HttpWaitStrategy strategy) {
     this.strategy = strategy;
     return self();
@@ -50,14 +62,17 @@ public class GenericContainer<SELF extends GenericContainer<SELF>> implements Au
   }
 
   public void start() {
+    configure();
     try {
       folder = Files.createTempDirectory("engine-");
       Path portFile = folder.resolve("ports.json");
       List<String> words = new ArrayList<>(List.of(System.getenv("APNS_MOCK_BINARY")));
       words.addAll(command);
       words.addAll(List.of(
-          "--apns", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--certs", folder + "/certs", "--port-file", portFile.toString()));
-      process = new ProcessBuilder(words).redirectErrorStream(true).redirectOutput(ProcessBuilder.Redirect.DISCARD).start();
+          "--apns", HOST + ":0", "--admin", HOST + ":0", "--certs", folder + "/certs", "--port-file", portFile.toString()));
+      ProcessBuilder builder = new ProcessBuilder(words).redirectErrorStream(true);
+      builder.environment().putAll(environment);
+      process = builder.redirectOutput(ProcessBuilder.Redirect.DISCARD).start();
       while (!Files.exists(portFile)) {
         if (!process.isAlive()) {
           throw new IllegalStateException(image.name() + " exited with " + process.exitValue());
@@ -65,7 +80,7 @@ public class GenericContainer<SELF extends GenericContainer<SELF>> implements Au
         Thread.sleep(10);
       }
       bound = Files.readString(portFile);
-      strategy.check("http://127.0.0.1:" + getMappedPort(strategy.port()));
+      strategy.check("http://" + HOST + ":" + getMappedPort(strategy.port()));
     } catch (IOException error) {
       throw new UncheckedIOException(error);
     } catch (InterruptedException error) {
@@ -74,7 +89,7 @@ public class GenericContainer<SELF extends GenericContainer<SELF>> implements Au
   }
 
   public String getHost() {
-    return "127.0.0.1";
+    return HOST;
   }
 
   public Integer getMappedPort(int port) {

@@ -52,6 +52,13 @@ public class ApnsMockContainer extends GenericContainer<ApnsMockContainer> {
     return withCommand(command.toArray(String[]::new));
   }
 
+  /** Adds the name by which this machine reaches the engine to the certificate, and to those that the admin API allows. */
+  @Override
+  protected void configure() {
+    withEnv("APNS_MOCK_ALLOW_HOST", getHost());
+    withEnv("APNS_MOCK_SAN", getHost());
+  }
+
   /** Returns a client of the running server, with the settings that a provider on this machine needs. */
   public synchronized ApnsMockServer client() {
     try {

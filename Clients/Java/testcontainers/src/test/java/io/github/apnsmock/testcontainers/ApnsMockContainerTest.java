@@ -7,7 +7,16 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.apnsmock.ApnsMockException;
 import io.github.apnsmock.ApnsMockServer;
+import java.io.InputStream;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
 import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.KeyStore;
+import java.security.cert.CertificateFactory;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.TrustManagerFactory;
 import org.junit.jupiter.api.Test;
 
 /** No container is run: the stand-in for the engine runs the program. */
@@ -20,10 +29,26 @@ final class ApnsMockContainerTest {
       assertTrue(Files.readString(server.settings().key()).contains("PRIVATE KEY"));
       assertTrue(server.report().contains("seed 7, profile healthy, 0 pushes"), server.report());
       assertEquals(server.settings(), container.client().settings());
+      HttpRequest request = HttpRequest.newBuilder(server.settings().url()).build();
+      HttpClient provider = HttpClient.newBuilder().sslContext(trusting(server.settings().ca())).build();
+      assertEquals(405, provider.send(request, HttpResponse.BodyHandlers.discarding()).statusCode());
       container.stop();
       assertFalse(Files.exists(server.settings().ca()));
       assertThrows(ApnsMockException.class, server::report);
     }
+  }
+
+  private static SSLContext trusting(Path authority) throws Exception {
+    KeyStore store = KeyStore.getInstance(KeyStore.getDefaultType());
+    store.load(null, null);
+    try (InputStream file = Files.newInputStream(authority)) {
+      store.setCertificateEntry("ca", CertificateFactory.getInstance("X.509").generateCertificate(file));
+    }
+    TrustManagerFactory factory = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
+    factory.init(store);
+    SSLContext context = SSLContext.getInstance("TLS");
+    context.init(null, factory.getTrustManagers(), null);
+    return context;
   }
 
   @Test
