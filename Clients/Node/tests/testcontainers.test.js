@@ -5,6 +5,7 @@ const fs = require('node:fs');
 const { createRequire } = require('node:module');
 const os = require('node:os');
 const path = require('node:path');
+const tls = require('node:tls');
 const { after, test } = require('node:test');
 
 const { fixture, packageFolder, send } = require('./support.js');
@@ -19,15 +20,26 @@ fs.cpSync(fixture('testcontainers-stub'), path.join(folder, 'node_modules', 'tes
 const { ApnsMockContainer } = createRequire(path.join(folder, 'suite.js'))('apns-mock/testcontainers');
 after(() => fs.rmSync(folder, { recursive: true }));
 
+// Whether the server has a certificate for its address, whatever it is.
+function verifies({ host, port, ca }) {
+  return new Promise((resolve) => {
+    const socket = tls.connect({ host, port, ca: fs.readFileSync(ca), ALPNProtocols: ['h2'] });
+    socket.once('secureConnect', () => resolve(true)).once('error', resolve).once('close', () => resolve(false));
+    socket.once('secureConnect', () => socket.destroy());
+  });
+}
+
 test('a container is started, used and removed', async () => {
   const started = await new ApnsMockContainer().withArguments('--rules', 'strict', '--seed', '7').start();
   const apns = await started.getClient();
+  const isVerified = await verifies(apns.settings);
   assert.deepEqual(await send(apns.settings, [apns.deviceToken()]), [200]);
   assert.equal((await apns.wait({ count: 1 })).length, 1);
   assert.equal((await apns.status()).seed, 7);
   await started.stop();
   assert.equal(fs.existsSync(apns.settings.ca), false);
   await assert.rejects(apns.status());
+  assert.equal(isVerified, true);
 });
 
 test('a container that exits is an error', async () => {

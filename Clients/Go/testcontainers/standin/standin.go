@@ -77,8 +77,8 @@ func GenericContainer(ctx context.Context, request GenericContainerRequest) (Con
 		arguments = []string{"serve"}
 	}
 	portFile := filepath.Join(folder, "ports.json")
-	command := exec.Command(os.Getenv("APNS_MOCK_BINARY"), append(arguments, "--apns", host+":0", "--admin",
-		host+":0", "--certs", filepath.Join(folder, "certs"), "--port-file", portFile)...)
+	command := exec.Command(os.Getenv("APNS_MOCK_BINARY"), append(arguments, "--apns", "0.0.0.0:0", "--admin",
+		"0.0.0.0:0", "--certs", filepath.Join(folder, "certs"), "--port-file", portFile)...)
 	command.Env = os.Environ()
 	for name, value := range request.Env {
 		command.Env = append(command.Env, name+"="+value)

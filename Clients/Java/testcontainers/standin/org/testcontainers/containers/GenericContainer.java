@@ -69,7 +69,7 @@ public class GenericContainer<SELF extends GenericContainer<SELF>> implements Au
       List<String> words = new ArrayList<>(List.of(System.getenv("APNS_MOCK_BINARY")));
       words.addAll(command);
       words.addAll(List.of(
-          "--apns", HOST + ":0", "--admin", HOST + ":0", "--certs", folder + "/certs", "--port-file", portFile.toString()));
+          "--apns", "0.0.0.0:0", "--admin", "0.0.0.0:0", "--certs", folder + "/certs", "--port-file", portFile.toString()));
       ProcessBuilder builder = new ProcessBuilder(words).redirectErrorStream(true);
       builder.environment().putAll(environment);
       process = builder.redirectOutput(ProcessBuilder.Redirect.DISCARD).start();
