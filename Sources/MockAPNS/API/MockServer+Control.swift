@@ -99,10 +99,7 @@ extension ServerState {
   }
 
   /// Adapts the rules that are bound to runs.
-  package func runsDidChange() {
-    let runs = inbox.runs.open
-    faults.follow(open: runs.all, owning: runs.owning)
-  }
+  package func runsDidChange() { faults.follow { inbox.runs.open } }
 }
 
 extension MockServer {

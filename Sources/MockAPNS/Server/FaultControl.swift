@@ -212,14 +212,14 @@ package final class FaultControl: Sendable {
 
   /// Removes the rules of runs that have ended, and suspends those of runs to which no push can belong now.
   ///
-  /// - Parameters:
-  ///   - open: The `id`s of the open runs.
-  ///   - owning: Those to which pushes can belong.
-  func follow(open: Set<String>, owning: Set<String>) {
+  /// - Parameter runs: Returns the `id`s of the open runs, and of those to which pushes can belong. Called with the rules
+  ///   locked, so that an older state never replaces a newer one.
+  func follow(_ runs: () -> (all: Set<String>, owning: Set<String>)) {
     guard selection.added.contains(where: { $0.binding.run != nil }) else { return }
     change { selection in
-      selection.added.removeAll { $0.binding.run.map { !open.contains($0) } ?? false }
-      selection.suspendedRuns = open.subtracting(owning)
+      let open = runs()
+      selection.added.removeAll { $0.binding.run.map { !open.all.contains($0) } ?? false }
+      selection.suspendedRuns = open.all.subtracting(open.owning)
     }
   }
 
