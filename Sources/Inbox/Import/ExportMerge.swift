@@ -60,15 +60,12 @@ package struct ExportMerge {
     }
     if record.receivedAt != nil { count += 1 }
     let export = exports.count > 1 ? first + 1 : nil
-    return Self.renumbered(record.text, count, export: export, test: nil)
+    return Self.renumbered(record.text, count, export: export)
   }
 
-  /// Returns a record, a run or a test with another number, and with the number of its export in the `id` of its connection and,
-  /// unless all exports have the same run, of its run.
-  ///
-  /// - Parameter test: The number of the test, or of the record's test, in the run that all exports have; nil if each has runs of its
-  ///   own.
-  static func renumbered(_ text: [UInt8], _ number: Int, export: Int?, test: Int?) -> [UInt8] {
+  /// Returns a record, a run or a test with another number, and with the number of its export in the `id`s of its connection and
+  /// its run.
+  private static func renumbered(_ text: [UInt8], _ number: Int, export: Int?) -> [UInt8] {
     var writer = JSONWriter(capacity: text.count + 32)
     text.withUnsafeBytes { text in
       var json = JSONReader(text)
@@ -78,8 +75,7 @@ package struct ExportMerge {
           writer.name(name)
           switch name {
           case "seq": writer.integer(number)
-          case "number" where test != nil, "test_number" where test != nil: writer.integer(test ?? 0)
-          case "run" where export != nil && test == nil, "id" where export != nil && test == nil:
+          case "run" where export != nil, "id" where export != nil:
             if let id = try json.text() { writer.string("\(export ?? 0)-\(id)") } else { writer.null() }
           case "connection" where export != nil: try Self.copyConnection(from: &json, to: &writer, export: export ?? 0)
           default: writer.verbatim(try json.verbatim())

@@ -136,27 +136,41 @@ package struct RunExport: Sendable {
   /// - Throws: `StoreUnavailable` if the store cannot be read, so that pushes are missing.
   package mutating func next() throws(StoreUnavailable) -> [UInt8]? {
     var text: [UInt8] = []
-    func append(_ write: (inout JSONWriter) -> Void) {
-      var writer = JSONWriter()
-      writer.object(write)
-      text += writer.bytes
-      text.append(UInt8(ascii: "\n"))
-    }
     guard hasBegun else {
       hasBegun = true
-      for run in records.runs where ids.contains(run.id) { run.writeLines(append) }
+      for run in records.runs where ids.contains(run.id) { run.writeLines { text += JSONWriter.line($0) } }
       return text
     }
     guard let group = try iterator.next() else { return nil }
     for record in group {
       guard let owner = records.attribution.owner(of: record), ids.contains(owner.run) else { continue }
-      append { writer in
-        let findings = records.findings[record.name]?.map(\.kind.rawValue) ?? []
-        record.writeMembers(to: &writer, as: .seq(record.seq), rulebook: rulebook, owner: owner, findings: findings)
-        record.writeExportMembers(to: &writer, owner: owner)
-      }
+      text += records.line(record, of: owner, as: .seq(record.seq), by: rulebook)
     }
     return text
+  }
+}
+
+extension RunRecords {
+  /// Returns a push as a line of an export; see `Record.writeMembers`.
+  func line(
+    _ record: Record, of owner: RunAttribution.Owner, as name: PushName, connection prefix: String = "",
+    by rulebook: Rulebook
+  ) -> [UInt8] {
+    JSONWriter.line { writer in
+      record.writeMembers(
+        to: &writer, as: name, rulebook: rulebook, owner: owner,
+        findings: findings[record.name]?.map(\.kind.rawValue) ?? [], connection: prefix)
+      record.writeExportMembers(to: &writer, owner: owner)
+    }
+  }
+}
+
+extension JSONWriter {
+  /// Returns an object on a line.
+  static func line(_ members: (inout JSONWriter) -> Void) -> [UInt8] {
+    var writer = JSONWriter()
+    writer.object(members)
+    return writer.bytes + [UInt8(ascii: "\n")]
   }
 }
 

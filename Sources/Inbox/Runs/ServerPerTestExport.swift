@@ -27,9 +27,7 @@ package struct ServerPerTestExport: Sendable {
   package func line(endedAt: Int64?) -> [UInt8] {
     var run = TestRun(id: Self.id, name: TestRun.cut(name, TestRun.maxName), startedAt: startedAt)
     (run.labels, run.endedAt, run.outcome) = (labels, endedAt, hasFailed ? .failed : nil)
-    var writer = JSONWriter()
-    writer.object { run.writeMembers(to: &$0) }
-    return writer.bytes + [UInt8(ascii: "\n")]
+    return JSONWriter.line { run.writeMembers(to: &$0) }
   }
 
   /// Returns the tests and the pushes of a server, with numbers that differ from those of the servers before.
@@ -38,18 +36,23 @@ package struct ServerPerTestExport: Sendable {
   /// - Throws: `StoreUnavailable` if the store of the inbox cannot be read.
   package mutating func lines(_ records: RunRecords, by rulebook: Rulebook) throws(StoreUnavailable) -> [UInt8] {
     servers += 1
-    hasFailed = hasFailed || records.runs.contains { $0.tests.contains { $0.outcome == .failed } }
-    let newline = UInt8(ascii: "\n")
+    let former = tests
     var lines: [UInt8] = []
-    var export = RunExport(records, of: [Self.id], by: rulebook)
-    var text: [UInt8] = []
-    while let chunk = try export.next() { text += chunk }
-    for line in text.split(separator: newline) {
-      if line.starts(with: #"{"kind":"run""#.utf8) { continue }
-      let isTest = line.starts(with: #"{"kind":"test""#.utf8)
-      if isTest { tests += 1 } else { pushes += 1 }
-      lines +=
-        ExportMerge.renumbered(Array(line), isTest ? tests : pushes, export: servers, test: tests) + [newline]
+    for var test in records.runs.flatMap(\.tests) {
+      tests += 1
+      test.number += former
+      hasFailed = hasFailed || test.outcome == .failed
+      lines += JSONWriter.line { test.writeMembers(to: &$0, of: Self.id) }
+    }
+    var iterator = records.makeIterator()
+    while let group = try iterator.next() {
+      for record in group {
+        guard let owner = records.attribution.owner(of: record) else { continue }
+        pushes += 1
+        lines += records.line(
+          record, of: .init(run: Self.id, test: owner.test, number: owner.number.map { $0 + former }),
+          as: .seq(pushes), connection: "\(servers)-", by: rulebook)
+      }
     }
     return lines
   }

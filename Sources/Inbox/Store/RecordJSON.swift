@@ -45,9 +45,11 @@ extension Record {
   ///   - owner: The run and the test of the push; nil for those that the inbox determines.
   ///   - findings: The names of the findings; nil for those that the inbox determines.
   ///   - shortensChecks: See `Verdict.writeMembers`.
+  ///   - prefix: What the `id` of the connection begins with, beside those of other servers.
   package func writeMembers(
     to writer: inout JSONWriter, as name: PushName? = nil, rulebook: Rulebook, in inbox: Inbox? = nil,
-    owner: RunAttribution.Owner? = nil, findings: [String]? = nil, shortensChecks: Bool = false
+    owner: RunAttribution.Owner? = nil, findings: [String]? = nil, shortensChecks: Bool = false,
+    connection prefix: String = ""
   ) {
     let owner = owner ?? inbox?.runs.attribution.owner(of: self)
     writer.member("seq", name ?? self.name)
@@ -67,7 +69,7 @@ extension Record {
     writer.member("finished_at", finishedAt.flatMap(TimestampFormat.text))
     writer.member("push_key", pushKey.text)
     writer.member("attempt", attempt)
-    writer.objectMember("connection", writeConnection)
+    writer.objectMember("connection") { writeConnection(&$0, prefix: prefix) }
     writer.objectMember("request", writeRequest)
     writer.objectMember("apns", writeAPNS)
     writer.objectMember("auth", writeAuth)
@@ -79,8 +81,8 @@ extension Record {
     writer.member("findings", findings ?? findingNames(by: rulebook, in: inbox))
   }
 
-  private func writeConnection(_ writer: inout JSONWriter) {
-    writer.member("id", connection.id)
+  private func writeConnection(_ writer: inout JSONWriter, prefix: String) {
+    writer.member("id", prefix + connection.id)
     writer.member("stream", stream)
     writer.member("client", connection.client)
     writer.member("sni", connection.sni)
