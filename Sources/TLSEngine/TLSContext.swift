@@ -98,17 +98,18 @@ package final class TLSContext: Sendable {
     }
   }
 
-  /// Creates a client context that trusts `authorities` (paths of PEM files) and offers `h2`.
+  /// Creates a client context that trusts `authorities` (paths of PEM files).
   ///
   /// - Parameters:
   ///   - certificate: The paths of a client certificate chain and its key, if the provider uses one.
   ///   - acceptsAnyCertificate: Accepts any server, for inspection only: `TLSConnection.peerCertificateFault` and
   ///     `peerCertificateContains` then report whether it is trusted. Send nothing confidential before that.
   ///   - trustsSystem: Whether the CAs that the system trusts are trusted as well.
+  ///   - offersHTTP2: Whether `h2` is offered by ALPN; otherwise `http/1.1` is.
   /// - Throws: `TLSError` that names the file.
   package init(
     clientTrusting authorities: [String], certificate: (chain: String, key: String)? = nil,
-    acceptsAnyCertificate: Bool = false, trustsSystem: Bool = false
+    acceptsAnyCertificate: Bool = false, trustsSystem: Bool = false, offersHTTP2: Bool = true
   ) throws {
     self.acceptsAnyCertificate = acceptsAnyCertificate
     pointer = try Self.make(TLS_client_method())
@@ -123,7 +124,8 @@ package final class TLSContext: Sendable {
     }
     if let certificate { try use(certificateChain: certificate.chain, privateKey: certificate.key) }
     SSL_CTX_set_verify(pointer, acceptsAnyCertificate ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, nil)
-    SSL_CTX_set_alpn_protos(pointer, Self.alpn, UInt32(Self.alpn.count))
+    let protocols = offersHTTP2 ? Self.alpn : [8] + Array("http/1.1".utf8)
+    SSL_CTX_set_alpn_protos(pointer, protocols, UInt32(protocols.count))
   }
 
   deinit { SSL_CTX_free(pointer) }

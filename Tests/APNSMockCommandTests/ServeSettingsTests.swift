@@ -112,6 +112,7 @@ import APNSMockNotation
     (.logFormat, ["json"], { $0.logFormat == .json }),
     (.logLevel, ["debug"], { $0.logLevel == .debug }),
     (.webhook, ["http://mock-1:9000/x"], { $0.webhook.url != nil }),
+    (.webhookCA, ["one.pem"], { $0.webhook.authorities == ["one.pem"] }),
     (.webhookFilter, ["status:4*"], { $0.webhook.filter == "status:4*" }),
     (.webhookPayload, ["on"], { $0.webhook.includesPayload }),
     (.webhookAnywhere, ["1"], { $0.webhook.allowsAnyAddress }),
@@ -166,7 +167,8 @@ import APNSMockNotation
     (.profiles, "", "a folder"), (.profile, "", "a profile such as"), (.profile, "Flaky 503", "a profile such as"),
     (.profile, "flaky-503?rate", "parameters with values"), (.magicTokens, "2", "0 or 1"),
     (.magicTokens, "", "0 or 1"),
-    (.webhook, "https://mock", "use a local proxy"), (.webhook, "mock:80", "a URL such as http://127.0.0.1:9000"),
+    (.webhook, "ftp://mock", "http"), (.webhookCA, "", "PEM"),
+    (.webhook, "mock:80", "a URL such as http://127.0.0.1:9000"),
     (.webhookPayload, "all", "off or on"), (.webhookAnywhere, "", "0 or 1"),
     (.logLevel, "loud", "trace, debug, info, notice, warning, error or critical"),
   ]

@@ -20,6 +20,7 @@ import Testing
   @Test(arguments: [
     ("http://localhost", "localhost:80", "localhost", "/"), ("http://a:9000/", "a:9000", "a:9000", "/"),
     ("http://a/b?c=http://d", "a:80", "a", "/b?c=http://d"), ("http://a?b", "a:80", "a", "/?b"),
+    ("https://a", "a:443", "a", "/"), ("https://a:8443/b", "a:8443", "a:8443", "/b"),
     ("http://[::1]/x", "[::1]:80", "[::1]", "/x"), ("http://[::1]:8080", "[::1]:8080", "[::1]:8080", "/"),
   ])
   func urls(text: String, endpoint: String, authority: String, path: String) throws {
@@ -27,10 +28,12 @@ import Testing
     #expect(url.endpoint.description == endpoint)
     #expect(url.authority == authority)
     #expect(url.path == path)
+    #expect(url.isSecure == text.hasPrefix("https"))
   }
 
   @Test(arguments: [
-    "", "a", "a:80", "https://a", "ftp://a", "HTTP://a", "http://", "http:///x", "http://a:0", "http://a:99999",
+    "", "a", "a:80", "ftp://a", "HTTP://a", "http://", "https://", "https://u@a", "http:///x", "http://a:0",
+    "http://a:99999",
     "http://a:x",
     "http://user@a", "http://user:pass@a/", "http://a#b", "http://a b", "http://a/\r\nx: y", "http://::1/", "http://ä/",
   ])

@@ -1,26 +1,27 @@
 internal import APNSMockFaultModel
 internal import APNSMockInbox
-package import APNSMockNotation
+internal import APNSMockNotation
 package import Logging
 package import MockAPNS
 internal import NIOConcurrencyHelpers
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
+internal import APNSMockTLSEngine
 
-/// Sends each push to a URL of the user as a `POST` with JSON, once the attempt has ended.
+/// Sends each push to a URL of the user as a `POST` with JSON, once the attempt has ended, and each finding once it is known.
 ///
 /// The pushes wait in the event log of the server, whose size is bounded: a receiver that is slower than the pushes arrive loses
 /// some, which are counted. They are sent one after the other. The receiver is not trusted: each address is checked when a
 /// connection to it is opened, redirects are not followed, and of the response only the status is read.
 package final class Webhook: Sendable {
-  /// What became of the pushes.
+  /// What became of the pushes and findings.
   struct Counts: Sendable {
-    /// The pushes that were answered with a status of success.
+    /// Those that were answered with a status of success.
     var delivered = 0
-    /// The pushes that were given up after all attempts.
+    /// Those that were given up after all attempts.
     var failed = 0
-    /// The pushes and other events that were dropped because the receiver was too slow.
+    /// Those, and other events, that were dropped because the receiver was too slow.
     var dropped = 0
     /// The attempts that repeated an earlier one.
     var retries = 0
@@ -30,8 +31,12 @@ package final class Webhook: Sendable {
   private static let timeout = TimeAmount.seconds(5)
   /// The delays before the second and each further attempt.
   private static let retryDelays: [Duration] = [.milliseconds(500), .seconds(2), .seconds(8)]
-  /// How long `finish` waits for the pushes that are left.
+  /// How long `finish` waits for what is left.
   private static let finalTime = Duration.seconds(1)
+  /// The time between searches for findings that no push causes, such as one that follows from the end of a connection.
+  private static let searchInterval = TimeAmount.seconds(1)
+  /// The number of the newest pushes on which findings are searched for.
+  static let watchedPushes = 1000
   /// Loopback addresses and the private ones of RFC 1918 and RFC 4193. Link-local addresses are not among them: clouds serve
   /// credentials of the machine on 169.254.169.254.
   private static let localBlocks = [
@@ -45,6 +50,7 @@ package final class Webhook: Sendable {
     """
 
   private let url: WebhookURL
+  private let tls: TLSContext?
   private let allowsAnyAddress: Bool
   private let selection: Selection
   private let members: RecordMembers
@@ -53,20 +59,23 @@ package final class Webhook: Sendable {
   private let logger: Logger
   private let reader: EventReader
   private let counted = NIOLockedValueBox((counts: Counts(), throttle: LogThrottle()))
+  /// The findings that were sent, by the `seq` of their pushes: the newest that were sent.
+  private let known = NIOLockedValueBox([Int: Set<Finding.Kind>]())
+  private let nextSearch = NIOLockedValueBox(NIODeadline.uptimeNanoseconds(0))
   private let task = NIOLockedValueBox<Task<Void, Never>?>(nil)
 
-  /// What became of the pushes so far.
+  /// What became of the pushes and findings so far.
   var counts: Counts { counted.withLockedValue { $0.counts } }
 
   /// Starts to send pushes. Returns nil without a URL, or if the server has stopped.
   ///
   /// - Parameter version: The program's version, for the header field `user-agent`.
-  /// - Throws: `FilterError` if the query of the settings is invalid.
-  package init?(_ settings: WebhookSettings, of state: ServerState, version: String, logger: Logger) throws(FilterError)
-  {
+  /// - Throws: `FilterError` if the query of the settings is invalid; `TLSError` that names an unusable file.
+  package init?(_ settings: WebhookSettings, of state: ServerState, version: String, logger: Logger) throws {
     var members = RecordMembers()
     try members.add(Self.members + (settings.includesPayload ? ",request.payload" : ""))
     selection = try Selection([(name: "q", value: settings.filter)], in: state.filterContext(nil))
+    tls = try settings.tlsContext()
     guard let url = settings.url, let reader = state.events.addReader() else { return nil }
     (self.url, self.members, self.state, self.version, self.logger) = (url, members, state, version, logger)
     self.reader = reader
@@ -74,28 +83,69 @@ package final class Webhook: Sendable {
     // Findings may read the store, for which no thread of Swift's concurrency may wait.
     let executor = SerialTaskExecutor("apns-mock.webhook")
     let running = Task(executorPreference: executor) { [self] in
-      await reader.forEachEndedPush(missed: { count in counted.withLockedValue { $0.counts.dropped += count } }) {
-        record in
-        if !Task.isCancelled, selection.contains(record) { await deliver(record) }
+      let heartbeat = Task {
+        while true {
+          try await Task.sleep(for: .nanoseconds(Self.searchInterval.nanoseconds))
+          reader.signalHeartbeat()
+        }
       }
+      await reader.forEachEndedPush(
+        missed: { count in counted.withLockedValue { $0.counts.dropped += count } }, caughtUp: deliverLaterFindings
+      ) { record in
+        if selection.contains(record) { await deliver(record) }
+        known.withLockedValue { known in
+          known[record.seq] = []
+          if known.count > 2 * Self.watchedPushes { known = known.filter { $0.key > record.seq - Self.watchedPushes } }
+        }
+        await deliver(state.inbox.findings(on: record, by: state.rulebook), on: record)
+      }
+      heartbeat.cancel()
     }
     task.withLockedValue { $0 = running }
   }
 
-  /// Sends the pushes that are left, for a second at most, and ends.
+  /// Sends what is left, for a second at most, and ends.
   package func finish() async {
-    await reader.finish()
     guard let running = task.withLockedValue({ $0 }) else { return }
     let limit = Task {
       try await Task.sleep(for: Self.finalTime)
       running.cancel()
     }
+    nextSearch.withLockedValue { $0 = .now() }
+    await reader.finish()
     await running.value
     limit.cancel()
+    if running.isCancelled { logger.warning("webhook \(url.authority): the server ended before everything was sent") }
   }
 
-  private func deliver(_ record: Record) async {
-    let request = request(for: record)
+  /// Sends findings on pushes that were sent before these were known.
+  private func deliverLaterFindings() async {
+    let isDue = nextSearch.withLockedValue { next in
+      if .now() < next { return false }
+      next = .now() + Self.searchInterval
+      return true
+    }
+    let seqs = known.withLockedValue { $0.keys.sorted().suffix(Self.watchedPushes) }
+    guard isDue, let first = seqs.first, !Task.isCancelled else { return }
+    var selection = Selection.allKinds
+    selection.after = first - 1
+    // What a failing store cannot show is sent later.
+    let findings = (try? state.inbox.findings(by: state.rulebook, in: selection).findings) ?? []
+    for finding in findings where known.withLockedValue({ $0[finding.seq]?.contains(finding.kind) }) == false {
+      if let record = try? state.inbox.record(seq: finding.seq) { await deliver([finding], on: record) }
+    }
+  }
+
+  private func deliver(_ findings: [Finding], on record: Record) async {
+    for finding in findings {
+      let isNew = known.withLockedValue { $0[record.seq]?.insert(finding.kind).inserted } == true
+      if isNew, selection.contains(record) { await deliver(record, finding) }
+    }
+  }
+
+  private func deliver(_ record: Record, _ finding: Finding? = nil) async {
+    if Task.isCancelled { return counted.withLockedValue { $0.counts.dropped += 1 } }
+    let request = request(for: record, finding)
     var problem = await problem(with: request)
     for delay in Self.retryDelays where problem?.isTemporary == true && !Task.isCancelled {
       try? await Task.sleep(for: delay)
@@ -112,15 +162,22 @@ package final class Webhook: Sendable {
       return counted.throttle.shouldLog()
     }
     if isLogged, let problem {
+      let subject = (finding.map { "\($0.kind.rawValue) on " } ?? "") + "push \(record.seq)"
       logger.warning(
-        "webhook \(url.authority): push \(record.seq) was not delivered: \(problem.text) (logged once a minute)")
+        "webhook \(url.authority): \(subject) was not delivered: \(problem.text) (logged once a minute)")
     }
   }
 
-  private func request(for record: Record) -> HTTP1Request {
+  private func request(for record: Record, _ finding: Finding?) -> HTTP1Request {
     var writer = JSONWriter()
     writer.object { writer in
-      writer.member("event", "push")
+      writer.member("event", finding == nil ? "push" : "finding")
+      if let finding {
+        writer.objectMember("finding") { writer in
+          writer.member("finding", finding.kind.rawValue)
+          finding.writeProof(to: &writer)
+        }
+      }
       writer.name("push")
       members.write(record, to: &writer, rulebook: state.rulebook, in: state.inbox)
     }
@@ -130,6 +187,7 @@ package final class Webhook: Sendable {
     var request = HTTP1Request(
       head, body: writer.bytes, type: "application/json", to: url.endpoint, timeout: Self.timeout)
     request.bodyLimit = 0
+    request.tls = tls
     request.isAllowed = { [allowsAnyAddress] address in allowsAnyAddress || Self.isLocal(address.ipAddress ?? "") }
     return request
   }
@@ -145,6 +203,10 @@ package final class Webhook: Sendable {
       let isForbidden = error.connectionErrors.contains { ($0.error as? HTTP1Request.Failure)?.isForbidden == true }
       let hint = isForbidden ? "; --webhook-anywhere allows other addresses than loopback and private ones" : ""
       return ((causes.isEmpty ? "the host is unknown" : causes.listed(3)) + hint, !isForbidden)
+    } catch HTTP1Request.Failure.certificateNotTrusted(let problem) {
+      return ("the certificate is not trusted: \(problem); name its CA with --webhook-ca FILE", false)
+    } catch is CancellationError {
+      return ("the server ended", false)
     } catch {
       return ("\(error)", true)
     }

@@ -78,8 +78,12 @@ package final class EventReader: Sendable {
 
   /// Calls `body` with each push once its attempt has ended, until the server or this reader stops.
   ///
-  /// - Parameter missed: Called with the number of pushes and other events that were dropped because `body` is slow.
-  package func forEachEndedPush(missed: (Int) -> Void, _ body: (Record) async -> Void) async {
+  /// - Parameters:
+  ///   - missed: Called with the number of pushes and other events that were dropped because `body` is slow.
+  ///   - caughtUp: Called when all events were read, also after `signalHeartbeat`.
+  package func forEachEndedPush(
+    missed: (Int) -> Void, caughtUp: () async -> Void = {}, _ body: (Record) async -> Void
+  ) async {
     var position = start
     var pending: Set<Int> = []
     for await _ in signals {
@@ -105,6 +109,7 @@ package final class EventReader: Sendable {
         }
         position = batch.events.last?.id ?? batch.position
       }
+      await caughtUp()
     }
   }
 

@@ -130,7 +130,7 @@ extension FindingsSummary.Item {
 
 extension Finding {
   /// Writes the members that explain the finding.
-  func writeProof(to writer: inout JSONWriter) {
+  package func writeProof(to writer: inout JSONWriter) {
     writer.member("evidence", evidence.map(name(of:)))
     writer.member("explanation", explanation)
   }

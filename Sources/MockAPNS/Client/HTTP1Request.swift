@@ -1,8 +1,9 @@
+package import APNSMockTLSEngine
 package import NIOCore
 package import NIOHTTP1
 import NIOPosix
 
-/// One HTTP/1.1 request without TLS, over a connection of its own. Redirects are not followed.
+/// One HTTP/1.1 request over a connection of its own. Redirects are not followed.
 package struct HTTP1Request: Sendable {
   /// The server.
   package let endpoint: Endpoint
@@ -12,6 +13,8 @@ package struct HTTP1Request: Sendable {
   package let timeout: TimeAmount
   /// Returns whether an address to which the server's name was resolved may be connected to.
   package var isAllowed: @Sendable (SocketAddress) -> Bool = { _ in true }
+  /// The certificate authorities to trust, for a request over TLS; nil for one without.
+  package var tls: TLSContext?
   /// The maximum number of bytes of the response's body that are kept.
   package var bodyLimit = Int.max
 
@@ -27,6 +30,7 @@ package struct HTTP1Request: Sendable {
     case notHTTP
     case closed
     case addressNotAllowed(String)
+    case certificateNotTrusted(String)
 
     package var description: String {
       switch self {
@@ -34,6 +38,7 @@ package struct HTTP1Request: Sendable {
       case .notHTTP: "the response is not HTTP"
       case .closed: "the connection was closed before the response was complete"
       case .addressNotAllowed(let address): "connections to \(address) are not allowed"
+      case .certificateNotTrusted(let problem): "the certificate is not trusted: \(problem)"
       }
     }
   }
@@ -58,35 +63,93 @@ package struct HTTP1Request: Sendable {
   package func send() async throws -> Response {
     let group = MultiThreadedEventLoopGroup.singleton
     let promise = group.any().makePromise(of: Response.self)
-    let channel: any Channel
-    do {
-      channel = try await ClientBootstrap(group: group)
-        .connectTimeout(timeout)
-        .channelInitializer { [isAllowed, bodyLimit] channel in
-          channel.eventLoop.makeCompletedFuture {
-            let pipeline = channel.pipeline.syncOperations
-            try pipeline.addHandler(AddressCheck(isAllowed: isAllowed))
-            try pipeline.addHTTPClientHandlers()
-            try pipeline.addHandler(ResponseCollector(promise: promise, limit: bodyLimit))
+    let connecting = ClientBootstrap(group: group)
+      .connectTimeout(timeout)
+      .channelInitializer { [self] channel in
+        channel.eventLoop.makeCompletedFuture {
+          let pipeline = channel.pipeline.syncOperations
+          try pipeline.addHandler(AddressCheck(isAllowed: isAllowed))
+          if let tls {
+            try pipeline.addHandler(TLSHandler(TLSConnection(client: tls, serverName: endpoint.host)))
           }
+          try pipeline.addHTTPClientHandlers()
+          try pipeline.addHandler(ResponseCollector(promise: promise, limit: bodyLimit))
         }
-        .connect(host: endpoint.host, port: endpoint.port).get()
-    } catch {
-      promise.fail(error)
-      throw error
+      }
+      .connect(host: endpoint.host, port: endpoint.port)
+    connecting.whenFailure { promise.fail($0) }
+    connecting.whenSuccess { [self] channel in
+      let limit = channel.eventLoop.scheduleTask(in: timeout) { promise.fail(Failure.timedOut) }
+      promise.futureResult.whenComplete { _ in
+        limit.cancel()
+        channel.close(promise: nil)
+      }
+      channel.write(HTTPClientRequestPart.head(head), promise: nil)
+      if let body { channel.write(HTTPClientRequestPart.body(.byteBuffer(ByteBuffer(bytes: body))), promise: nil) }
+      channel.writeAndFlush(HTTPClientRequestPart.end(nil), promise: nil)
     }
-    let limit = channel.eventLoop.scheduleTask(in: timeout) { promise.fail(Failure.timedOut) }
-    defer {
-      limit.cancel()
-      channel.close(promise: nil)
-    }
-    channel.write(HTTPClientRequestPart.head(head), promise: nil)
-    if let body { channel.write(HTTPClientRequestPart.body(.byteBuffer(ByteBuffer(bytes: body))), promise: nil) }
-    channel.writeAndFlush(HTTPClientRequestPart.end(nil), promise: nil)
+    // A canceled task waits neither for the connection nor for the response.
     return try await withTaskCancellationHandler {
       try await promise.futureResult.get()
     } onCancel: {
       promise.fail(CancellationError())
+    }
+  }
+}
+
+/// Encrypts what later handlers write, and decrypts what the server sends. Confined to the connection's event loop.
+private final class TLSHandler: ChannelDuplexHandler {
+  typealias InboundIn = ByteBuffer
+  typealias InboundOut = ByteBuffer
+  typealias OutboundIn = ByteBuffer
+  typealias OutboundOut = ByteBuffer
+
+  private let tls: TLSConnection
+  private var isEstablished = false
+  /// What was written before the handshake was complete.
+  private var unsent: [ByteBuffer] = []
+
+  init(_ tls: TLSConnection) { self.tls = tls }
+
+  func channelActive(context: ChannelHandlerContext) {
+    exchange(context)
+    context.fireChannelActive()
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    unwrapInboundIn(data).withUnsafeReadableBytes { tls.receive($0) }
+    exchange(context)
+  }
+
+  func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+    unsent.append(unwrapOutboundIn(data))
+    promise?.succeed()
+  }
+
+  func flush(context: ChannelHandlerContext) { exchange(context) }
+
+  private func exchange(_ context: ChannelHandlerContext) {
+    do {
+      if !isEstablished {
+        guard try tls.handshake() == .done else { return tls.flush(to: context) }
+        isEstablished = true
+      }
+      for buffer in unsent { try buffer.withUnsafeReadableBytes { try tls.write($0) } }
+      unsent = []
+      tls.flush(to: context)
+      var bytes = [UInt8](repeating: 0, count: 16_384)
+      while true {
+        switch try bytes.withUnsafeMutableBytes({ try tls.read(into: $0) }) {
+        case .bytes(let count): context.fireChannelRead(wrapInboundOut(ByteBuffer(bytes: bytes[..<count])))
+        case .waiting: return
+        case .closed: return context.close(promise: nil)
+        }
+      }
+    } catch {
+      tls.flush(to: context)
+      let isUntrusted = !isEstablished && tls.peerCertificateFault != nil
+      context.fireErrorCaught(isUntrusted ? HTTP1Request.Failure.certificateNotTrusted("\(error)") : error)
+      context.close(promise: nil)
     }
   }
 }

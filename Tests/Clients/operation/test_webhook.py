@@ -5,6 +5,7 @@ import http.server
 import json
 import queue
 import socket
+import ssl
 import threading
 import time
 
@@ -15,9 +16,11 @@ from support.wire import connect, push_headers
 
 
 @contextlib.contextmanager
-def receiver(*statuses, location=None, delay=0):
+def receiver(*statuses, location=None, delay=0, certificate=None, address="127.0.0.1"):
     """Runs an HTTP server that responds with these statuses in turn, the last one again. Yields its port and a queue of the
     requests: method, path, header fields, JSON.
+
+    `certificate`: the paths of a certificate chain and its key, for a server with TLS.
     """
     requests = queue.Queue()
     left = list(statuses or [200])
@@ -39,7 +42,13 @@ def receiver(*statuses, location=None, delay=0):
         def log_message(self, *arguments):
             pass
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = http.server.ThreadingHTTPServer((address, 0), Handler)
+    if certificate:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*certificate)
+        context.set_alpn_protocols(["http/1.1"])
+        # The handshake is made when the first bytes are read, in the thread of the connection.
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
@@ -93,10 +102,66 @@ def test_a_filter_selects_pushes_and_findings_are_sent(start, device):
         with connect(server) as wire:
             for _ in range(2):
                 wire.push(push_headers(server, device, apns_push_type="nonsense"), b'{"aps":{}}')
-        found = requests.get(timeout=10)[3]["push"]
-        assert found["seq"] == 2
-        assert "retried-permanent" in json.dumps(found["findings"])
+        found = requests.get(timeout=10)[3]
+        assert (found["event"], found["push"]["seq"]) == ("push", 2)
+        assert "retried-permanent" in found["push"]["findings"]
+        found = requests.get(timeout=10)[3]
+        assert (found["event"], found["push"]["seq"]) == ("finding", 2)
+        assert (found["finding"]["finding"], found["finding"]["evidence"]) == ("retried-permanent", [1, 2])
+        assert "push 1 was answered" in found["finding"]["explanation"]
         assert requests.empty()
+
+
+def test_a_finding_that_no_push_causes_is_sent_once(start, device):
+    """The push was sent before the end of its connection, from which the finding follows, was known."""
+    with receiver() as (port, requests):
+        server = start("--webhook", f"http://127.0.0.1:{port}", "--webhook-filter", "topic:com.example.churn")
+        for number in range(5):
+            push(server, f"{number:02}" * 32, apns_topic="com.example.churn")
+        events = [requests.get(timeout=10)[3] for _ in range(6)]
+        assert [event["event"] for event in events] == ["push"] * 5 + ["finding"]
+        assert (events[5]["finding"]["finding"], events[5]["push"]["seq"]) == ("connection-churn", 5)
+        push(server, device)
+        push(server, device, apns_topic="com.example.churn")
+        assert requests.get(timeout=10)[3]["push"]["seq"] == 7
+
+
+@pytest.mark.parametrize(("flag", "host"), [("--webhook-ca", "localhost"), ("--webhook-ca", "127.0.0.1"), ("SSL_CERT_FILE", "localhost")])
+def test_a_receiver_with_tls(start, device, certs, flag, host):
+    server_files = (certs / "server.pem", certs / "server-key.pem")
+    start().stop()
+    with receiver(certificate=server_files) as (port, requests):
+        flags, environment = ([flag, str(certs / "ca.pem")], {}) if flag[0] == "-" else ([], {flag: str(certs / "ca.pem")})
+        server = start("--webhook", f"https://{host}:{port}/hook", *flags, environment=environment)
+        push(server, device)
+        method, path, fields, body = requests.get(timeout=10)
+        assert (method, path, fields["host"], body["push"]["seq"]) == ("POST", "/hook", f"{host}:{port}", 1)
+
+
+@pytest.mark.parametrize("name", ["another CA", "another name"])
+def test_a_receiver_that_is_not_trusted_gets_nothing(start, device, certs, name):
+    start().stop()
+    host, flags = ("127.0.0.2", ["--webhook-ca", str(certs / "ca.pem")]) if name == "another name" else ("localhost", [])
+    with receiver(certificate=(certs / "server.pem", certs / "server-key.pem"), address="0.0.0.0") as (port, requests):
+        server = start("--webhook", f"https://{host}:{port}/", *flags)
+        push(server, device)
+        wait_until(lambda: counted(server, "failed") == 1, "it is given up")
+        server.logged("push 1 was not delivered: the certificate is not trusted", "--webhook-ca FILE")
+        assert requests.empty()
+
+
+def test_the_end_does_not_wait_for_a_receiver_that_drops_packets(start, device):
+    """The queue of the listener is full, so that the connection is never established."""
+    with contextlib.ExitStack() as sockets, socket.create_server(("127.0.0.1", 0), backlog=0) as listener:
+        port = listener.getsockname()[1]
+        for _ in range(4):
+            filler = sockets.enter_context(socket.socket())
+            filler.setblocking(False)
+            filler.connect_ex(("127.0.0.1", port))
+        server = start("--webhook", f"http://127.0.0.1:{port}")
+        push(server, device)
+        assert server.stop() == 0
+        server.logged("push 1 was not delivered: the server ended")
 
 
 def test_a_delayed_push_is_sent_once_when_it_has_ended(start, device):
@@ -181,11 +246,12 @@ def test_what_is_left_is_sent_at_the_end(start, device):
             for _ in range(10):
                 wire.push(push_headers(server, device), b'{"aps":{}}')
         server.stop()
-        assert requests.qsize() == 10
+        assert [requests.get()[3]["event"] for _ in range(requests.qsize())].count("push") == 10
 
 
 @pytest.mark.parametrize(("flags", "words"), [
-    (["--webhook", "https://127.0.0.1/"], ["--webhook", "for https, use a local proxy"]),
+    (["--webhook", "https://127.0.0.1/", "--webhook-ca", "missing.pem"], ["--webhook-ca", "missing.pem"]),
+    (["--webhook", "ftp://127.0.0.1/"], ["--webhook", "https://"]),
     (["--webhook", "127.0.0.1:80"], ["--webhook", "http://"]),
     (["--webhook", "http://user@127.0.0.1/"], ["--webhook", "invalid"]),
     (["--webhook", "http://127.0.0.1:99999/"], ["--webhook", "invalid"]),

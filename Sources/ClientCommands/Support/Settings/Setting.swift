@@ -37,6 +37,7 @@ package enum Setting: String, CaseIterable, Sendable {
   case magicTokens = "magic_tokens"
   case exportOnExit = "export_on_exit"
   case webhook
+  case webhookCA = "webhook_ca"
   case webhookFilter = "webhook_filter"
   case webhookPayload = "webhook_payload"
   case webhookAnywhere = "webhook_anywhere"
@@ -55,7 +56,8 @@ package enum Setting: String, CaseIterable, Sendable {
   /// Whether the setting accepts several values: a repeated flag, a list in the file, commas in the variable.
   package var isList: Bool {
     switch self {
-    case .apns, .apnsPlain, .manage, .fixtures, .san, .allowHost, .clientCA, .upstreamCA, .allowTopics, .allowTokens:
+    case .apns, .apnsPlain, .manage, .fixtures, .san, .allowHost, .clientCA, .upstreamCA, .webhookCA, .allowTopics,
+      .allowTokens:
       true
     default: false
     }
@@ -80,8 +82,9 @@ extension Value {
     return endpoint
   }
 
-  /// Returns what is wrong with the port of `HOST:PORT` if it is a number out of range; nil for any other mistake.
+  /// Returns what is expected instead of a URL, or of a port that is out of range; nil for any other mistake.
   private static func portProblem(_ text: some StringProtocol) -> String? {
+    if text.contains("://") { return "HOST:PORT without a scheme, such as 127.0.0.1:2197" }
     guard let colon = text.lastIndex(of: ":"), text[..<colon].last != ":" else { return nil }
     let port = text[text.index(after: colon)...]
     guard !port.isEmpty, port.utf8.allSatisfy({ (0x30...0x39).contains($0) || $0 == 0x2D }) else { return nil }

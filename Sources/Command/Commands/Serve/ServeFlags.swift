@@ -51,7 +51,8 @@ struct ServeFlags<Command: ServerCommand>: ParsableArguments {
     let lists: [Setting: [String]] = [
       .apns: listeners.apns, .apnsPlain: listeners.apnsPlain, .manage: listeners.manage, .fixtures: devices.fixtures,
       .san: access.san, .allowHost: access.allowHost, .clientCA: access.clientCA,
-      .upstreamCA: upstream.upstreamCA, .allowTopics: upstream.allowTopics, .allowTokens: upstream.allowTokens,
+      .upstreamCA: upstream.upstreamCA, .webhookCA: webhook.webhookCA, .allowTopics: upstream.allowTopics,
+      .allowTokens: upstream.allowTokens,
     ]
     let texts: [Setting: String?] = [
       .proxy: listeners.proxy, .admin: listeners.admin, .rules: behavior.rules, .environment: behavior.environment,
@@ -144,6 +145,8 @@ struct AccessFlags<Command: ServerCommand>: ParsableArguments {
 /// The flags for where pushes are sent.
 struct WebhookFlags<Command: ServerCommand>: ParsableArguments {
   @Option(help: Command.help(.webhook)) var webhook: String?
+  @Option(name: .customLong("webhook-ca"), help: Command.help(.webhookCA), completion: Setting.webhookCA.completion)
+  var webhookCA: [String] = []
   @Option(help: Command.help(.webhookFilter)) var webhookFilter: String?
   @Flag(help: "With --webhook: send the payloads too.") var webhookPayload = false
   @Flag(help: "With --webhook: allow addresses that are neither loopback nor private.") var webhookAnywhere = false

@@ -175,7 +175,7 @@ struct StartedServer: Sendable {
     } catch let error as FilterError {
       throw CommandFailure(.usage, "\(Setting.webhookFilter.flag): \(error.message). \(error.hint)")
     } catch let error as TLSError {
-      throw CommandFailure(.usage, "certificates (--certs, --client-ca): \(error)")
+      throw CommandFailure(.usage, "certificates (--certs, --client-ca, --webhook-ca): \(error)")
     }
   }
 

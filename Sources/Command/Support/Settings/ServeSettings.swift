@@ -132,8 +132,9 @@ extension Setting {
         .other("none", example: "run.ndjson"))
     case .webhook:
       .init(
-        "The URL that each push is sent to with POST as JSON, http only.",
+        "The URL, http or https, that each push and each finding is sent to with POST as JSON.",
         .other("none", example: "http://127.0.0.1:9000/pushes"))
+    case .webhookCA: .init("PEM files with the CAs of --webhook, instead of the system's.", .value("[]"))
     case .webhookFilter:
       .init(
         "With --webhook: a query for the pushes to send, such as finding:*.", .other("all", example: "status:4*"))
@@ -219,9 +220,10 @@ extension ServeSettings {
     case .webhook:
       guard let url = WebhookURL(value) else {
         throw InvalidSettingValue(
-          value: value, allowed: "a URL such as http://127.0.0.1:9000/pushes; for https, use a local proxy")
+          value: value, allowed: "a URL such as http://127.0.0.1:9000/pushes or https://hooks.example.com/pushes")
       }
       webhook.url = url
+    case .webhookCA: webhook.authorities = try Self.texts(values, allowed: "a PEM file with CA certificates")
     case .webhookFilter: webhook.filter = value
     case .webhookPayload: webhook.includesPayload = try Value.onOrOff(value)
     case .webhookAnywhere: webhook.allowsAnyAddress = try Value.onOrOff(value)

@@ -26,7 +26,7 @@ extension Setting {
     case .upstream: "sandbox|production|url"
     case .allowTopics, .allowTokens: "pattern"
     case .webhookFilter: "query"
-    case .fixtures, .portFile, .exportOnExit, .clientCA, .upstreamCA, .upstreamCert, .upstreamKey: "file"
+    case .fixtures, .portFile, .exportOnExit, .clientCA, .upstreamCA, .upstreamCert, .upstreamKey, .webhookCA: "file"
     case .adminToken: "token"
     case .san, .allowHost: "host"
     case .logFormat: "text|json"
@@ -48,7 +48,7 @@ extension Setting {
     case .durable: .list(RecordWriter.Durability.allCases.map(\.rawValue))
     case .storeFailure: .list(RecordWriter.FailurePolicy.allCases.map(\.rawValue))
     case .fixtures: .yamlOrJSON
-    case .portFile, .exportOnExit, .clientCA, .upstreamCA, .upstreamCert, .upstreamKey: .file()
+    case .portFile, .exportOnExit, .clientCA, .upstreamCA, .upstreamCert, .upstreamKey, .webhookCA: .file()
     case .upstream: .list(["sandbox", "production", "https://"])
     case .adminToken: .list([Setting.generatedToken])
     case .logFormat: .list(LogFormat.allCases.map(\.rawValue))
