@@ -11,13 +11,11 @@ import Testing
   private static let tables: String = {
     var text = "## Profile\n\n\(Profile.schema.description.table)"
     text += section(["parameter", "limits", "stop"])
-    text += "\n### `apns`\n\n| key | value | description |\n|---|---|---|\n"
-    for setting in APNSSetting.allCases {
-      text += "| `\(setting.rawValue)` | \(setting.values) | \(setting.summary) |\n"
-    }
     text += """
 
-      The defaults depend on the mode: see [Rule modes].
+      ### `apns`
+
+      The keys and their meaning are the settings of [Rule modes].
 
       ## Rule
 
@@ -105,19 +103,6 @@ extension MapDescription {
     fields.reduce(into: "| key | value | default | description |\n|---|---|---|---|\n") { text, field in
       let defaultText = field.isRequired ? "required" : field.defaultText ?? ""
       text += "| `\(field.name)` | \(field.form.words) | \(defaultText) | \(field.summary) |\n"
-    }
-  }
-}
-
-extension APNSSetting {
-  /// The allowed values, from the error for an invalid one.
-  fileprivate var values: String {
-    var settings = APNSSettings()
-    do throws(InvalidSettingValue) {
-      try settings.set(self, to: "?")
-      return ""
-    } catch {
-      return error.allowed
     }
   }
 }

@@ -26,9 +26,13 @@ struct EnvCommand: AsyncParsableCommand {
     completion: .list(ClientPage.all.map { $0.file.lowercased() }))
   var library: String?
 
+  @Flag(help: "With --library: print only its code, such as for a file: env --library aioapns --code > push.py.")
+  var code = false
+
   @OptionGroup var server: ServerFlags
 
   func validate() throws {
+    guard !code || library != nil else { throw ValidationError("--code needs --library") }
     guard shell == nil || library == nil else {
       throw ValidationError("--shell and --library exclude each other: specify one of them")
     }
@@ -38,7 +42,8 @@ struct EnvCommand: AsyncParsableCommand {
     let page = try library.map(Self.page)
     let known = try await settings()
     if let page {
-      StandardStream.output.line(LibrarySettings(page).text(for: known))
+      let text = LibrarySettings(page).text(for: known)
+      StandardStream.output.line(code ? LibrarySettings.code(in: text) : text)
     } else {
       let set = known.variables.compactMap { name, value in value.map { (name, $0) } }
       StandardStream.output.write(Array((shell ?? .bash).text(set).utf8))
@@ -50,9 +55,11 @@ struct EnvCommand: AsyncParsableCommand {
   /// - Throws: `CommandFailure` that lists all libraries for an unknown name.
   static func page(of name: String) throws -> ClientPage {
     func plain(_ name: String) -> String { name.lowercased().filter { $0.isLetter || $0.isNumber } }
-    if let page = ClientPage.all.first(where: { [plain($0.library), plain($0.file)].contains(plain(name)) }) {
-      return page
-    }
+    let pages = ClientPage.all
+    if let page = pages.first(where: { [plain($0.library), plain($0.file)].contains(plain(name)) }) { return page }
+    // A part of only one name, such as http2 of "Node http2".
+    let parts = pages.filter { name.count > 2 && plain($0.library).contains(plain(name)) }
+    if parts.count == 1, let page = parts.first { return page }
     let names = ClientPage.all.map(\.library)
     let guess = Spelling.nearest(to: name, among: names).map { " (did you mean \($0)?)" } ?? ""
     throw CommandFailure(
@@ -117,6 +124,12 @@ struct LibrarySettings {
   private let page: ClientPage
 
   init(_ page: ClientPage) { self.page = page }
+
+  /// Returns the first block of code in a text.
+  static func code(in text: String) -> String {
+    text.split(separator: "\n", omittingEmptySubsequences: false).drop { !$0.hasPrefix("```") }.dropFirst()
+      .prefix { $0 != "```" }.joined(separator: "\n")
+  }
 
   /// Returns the page's section with the addresses and files of a server.
   func text(for server: PortFile) -> String {
