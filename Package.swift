@@ -157,6 +157,7 @@ let package = Package(
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
+        ofProgram("NIOHTTPTypes", "swift-nio-extras"),
       ], swiftSettings: strict),
     .executableTarget(
       name: "APNSMockCommand",
@@ -269,8 +270,8 @@ let package = Package(
         ofProgram("ArgumentParser", "swift-argument-parser"),
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
         .product(name: "NIOCore", package: "swift-nio"),
-        .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
+        ofProgram("NIOHTTPTypes", "swift-nio-extras"),
       ], swiftSettings: strict),
     .testTarget(
       name: "APNSMockCommandTests",

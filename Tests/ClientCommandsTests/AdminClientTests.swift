@@ -2,7 +2,7 @@ import APNSMockAdminAPI
 import APNSMockInbox
 import ArgumentParser
 import MockAPNS
-import NIOHTTP1
+import HTTPTypes
 import APNSMockTestSupport
 import Testing
 
@@ -59,24 +59,24 @@ import Testing
   @Test func serverErrorsBecomeCommandErrors() async throws {
     try await Self.withServer { _, admin in
       let client = try Self.running(at: admin).client
-      let unknownField = try await client.request(.GET, "/api/v1/pushes?statsu=200")
+      let unknownField = try await client.request(.get, "/api/v1/pushes?statsu=200")
       let wrong = #expect(throws: CommandFailure.self) { try unknownField.succeeded() }
       #expect(wrong?.status == .usage)
       #expect(wrong?.description.contains("statsu") == true)
       #expect(wrong?.description.contains("did you mean status?") == true, "the hint is there too")
-      let missing = try await client.request(.GET, "/api/v1/pushes/99")
+      let missing = try await client.request(.get, "/api/v1/pushes/99")
       #expect(throws: CommandFailure.self) { try missing.succeeded() }
     }
   }
 
   @Test func tokenIsPrinted() async throws {
     try await Self.withServer(adminToken: "s3cret") { _, admin in
-      let refused = try await Self.running(at: admin).client.request(.GET, "/api/v1/clock")
+      let refused = try await Self.running(at: admin).client.request(.get, "/api/v1/clock")
       #expect(refused.status == 401)
       let error = #expect(throws: CommandFailure.self) { try refused.succeeded() }
       #expect(error?.description.contains("APNS_MOCK_ADMIN_TOKEN") == true, "it says what to set")
       let known = try Self.running(at: admin, ["APNS_MOCK_ADMIN_TOKEN": "s3cret"])
-      #expect(try await known.client.request(.GET, "/api/v1/clock").status == 200)
+      #expect(try await known.client.request(.get, "/api/v1/clock").status == 200)
     }
   }
 
@@ -93,7 +93,7 @@ import Testing
         PushClient.Push(deviceToken: String(repeating: "ab", count: 32), headers: headers, payload: Array("{}".utf8)),
         PushClient.Push(deviceToken: "short", headers: headers, payload: Array("{}".utf8)),
       ])
-      let answer = try await Self.running(at: admin).client.request(.GET, "/api/v1/pushes?order=desc")
+      let answer = try await Self.running(at: admin).client.request(.get, "/api/v1/pushes?order=desc")
       let page = try answer.decoded(PushPage.self)
       #expect(page.items.map(\.seq.description) == ["2", "1"])
       #expect(page.items.map(\.served.reason) == ["BadDeviceToken", nil])

@@ -2,7 +2,7 @@ import APNSMockAdminAPI
 import APNSMockRules
 import ArgumentParser
 import MockAPNS
-import NIOHTTP1
+import HTTPTypes
 import APNSMockTLSEngine
 import APNSMockTestSupport
 import Testing
@@ -169,11 +169,11 @@ import Testing
     let flags = try ServerFlags.parse([])
     for variables in [["APNS_MOCK_ADMIN": "127.0.0.1:1"], ["APNS_MOCK_PORT_FILE": "/nowhere/ports.json"]] {
       let server = try OptionalServer(flags, environment: variables)
-      #expect(try await server.request(.GET, "/readyz") == nil)
+      #expect(try await server.request(.get, "/readyz") == nil)
       #expect(try await server.authorityFingerprint() == nil)
     }
     let named = try OptionalServer(ServerFlags.parse(["--admin", "127.0.0.1:1"]), environment: [:])
-    await #expect(throws: CommandFailure.self) { try await named.request(.GET, "/readyz") }
+    await #expect(throws: CommandFailure.self) { try await named.request(.get, "/readyz") }
   }
 
   @Test func keysOfFileAndServerAreListedTogether() throws {

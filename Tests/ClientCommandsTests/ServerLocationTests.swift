@@ -1,7 +1,7 @@
 import APNSMockRules
 import ArgumentParser
 import MockAPNS
-import NIOHTTP1
+import HTTPTypes
 import APNSMockTestSupport
 import Testing
 
@@ -93,7 +93,7 @@ import Testing
   @Test func unreachableServerErrorIsOneLine() async throws {
     // Port 1 is tcpmux, and nothing listens on it here.
     let server = try ServerLocation(ServerFlags.parse(["--admin", "127.0.0.1:1"]), environment: [:])
-    let error = try await #require(throws: CommandFailure.self) { try await server.client.request(.GET, "/readyz") }
+    let error = try await #require(throws: CommandFailure.self) { try await server.client.request(.get, "/readyz") }
     #expect(error.status == .unreachable)
     #expect(error.description.hasPrefix("no apns-mock responds on 127.0.0.1:1: connection refused; start one with"))
     #expect(!error.description.contains("\n"))

@@ -1,5 +1,5 @@
 import ArgumentParser
-import NIOHTTP1
+import HTTPTypes
 import APNSMockNotation
 
 /// `apns-mock healthcheck`
@@ -48,7 +48,7 @@ struct HealthcheckCommand: AsyncParsableCommand {
   private func checkReadiness(timeout: Duration) async throws {
     var client = try server.client()
     client.timeout = timeout
-    let status = try await client.request(.GET, live ? "/livez" : "/readyz").status
+    let status = try await client.request(.get, live ? "/livez" : "/readyz").status
     guard status == 200 else {
       throw CommandFailure(.unreachable, "the server on \(client.endpoint) is not ready (status \(status))")
     }

@@ -3,7 +3,7 @@ import APNSMockFaultModel
 import APNSMockFaults
 import APNSMockPushQuery
 import MockAPNS
-import NIOHTTP1
+import HTTPTypes
 package import APNSMockNotation
 
 /// The options of commands that call the admin API of a running server.
@@ -21,7 +21,7 @@ struct AdminFlags: ParsableArguments {
   /// - Parameter path: The path below `/api/v1`.
   /// - Throws: `CommandFailure` if the server is unreachable.
   func request(
-    _ method: HTTPMethod, _ path: String, body: [UInt8]? = nil, type: String = "application/json"
+    _ method: HTTPRequest.Method, _ path: String, body: [UInt8]? = nil, type: String = "application/json"
   ) async throws -> AdminClient.Response {
     try await client().request(method, "/api/v1\(path)", body: body, type: type)
   }

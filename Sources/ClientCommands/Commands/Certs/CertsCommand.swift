@@ -2,7 +2,7 @@ import APNSMockNotation
 import APNSMockRules
 import ArgumentParser
 import MockAPNS
-import NIOHTTP1
+import HTTPTypes
 
 /// `apns-mock certs`
 struct CertsCommand: ParsableCommand {
@@ -148,7 +148,7 @@ struct CertsRotate: AsyncParsableCommand {
 
   func run() async throws {
     let body = JSONWriter.object { $0.member("to", to.rawValue) }
-    let response = try await flags.request(.POST, "/certificates/rotate", body: body)
+    let response = try await flags.request(.post, "/certificates/rotate", body: body)
     let state = try response.decoded(State.self)
     let path = state.chain == "next" ? state.next?.path : state.current.path
     flags.print(response, text: "new connections see a certificate of \(path ?? state.chain)".onOneLine)

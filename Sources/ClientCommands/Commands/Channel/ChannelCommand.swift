@@ -1,6 +1,6 @@
 import APNSMockRules
 import ArgumentParser
-import NIOHTTP1
+import HTTPTypes
 import APNSMockNotation
 
 /// `apns-mock channel`
@@ -35,7 +35,7 @@ struct ChannelList: AsyncParsableCommand {
     var next: String?
     repeat {
       let query = ChannelQuery(bundleID: bundleID, environment: environment).text([("after", next)])
-      let response = try await flags.request(.GET, "/channels\(query)")
+      let response = try await flags.request(.get, "/channels\(query)")
       let page = try response.decoded(ChannelPage.self)
       flags.output.print(ChannelPage.table(page.items), objects: response.items)
       next = page.next
@@ -80,7 +80,7 @@ struct ChannelCreate: AsyncParsableCommand {
       if let id { writer.member("id", id) }
       writer.member("message_storage_policy", storagePolicy)
     }
-    let response = try await flags.request(.POST, "/channels", body: body)
+    let response = try await flags.request(.post, "/channels", body: body)
     flags.print(response, text: try response.decoded(ChannelPage.Channel.self).id)
   }
 }
@@ -107,7 +107,7 @@ struct ChannelRemove: AsyncParsableCommand {
 
   func run() async throws {
     let query = ChannelQuery(bundleID: bundleID, environment: environment).text([("id", id)])
-    let response = try await flags.request(.DELETE, "/channels\(query)")
+    let response = try await flags.request(.delete, "/channels\(query)")
     let count = try response.decoded(DeletedChannels.self).deleted
     flags.print(response, text: "\(count) channel\(count == 1 ? "" : "s") removed")
   }

@@ -1,5 +1,5 @@
 import ArgumentParser
-import NIOHTTP1
+import HTTPTypes
 import APNSMockNotation
 
 /// `apns-mock clock`
@@ -15,7 +15,7 @@ struct ClockCommand: ParsableCommand {
 struct ClockFlags: ParsableArguments {
   @OptionGroup var flags: AdminFlags
 
-  func send(_ method: HTTPMethod, _ path: String, _ body: [UInt8]? = nil) async throws {
+  func send(_ method: HTTPRequest.Method, _ path: String, _ body: [UInt8]? = nil) async throws {
     let state = try await flags.request(method, path, body: body).decoded(ClockState.self)
     flags.output.print(text: "\(state.now) \(state.mode)") { writer in
       writer.member("mode", state.mode)
@@ -44,7 +44,7 @@ struct ClockShow: AsyncParsableCommand {
 
   @OptionGroup var flags: ClockFlags
 
-  func run() async throws { try await flags.send(.GET, "/clock") }
+  func run() async throws { try await flags.send(.get, "/clock") }
 }
 
 /// `apns-mock clock freeze`
@@ -65,7 +65,7 @@ struct ClockFreeze: AsyncParsableCommand {
 
   func run() async throws {
     let body = time.map { ClockFlags.body(["mode": "frozen", "now": $0]) } ?? ClockFlags.body(["mode": "frozen"])
-    try await flags.send(.PUT, "/clock", body)
+    try await flags.send(.put, "/clock", body)
   }
 }
 
@@ -96,7 +96,7 @@ struct ClockAdvance: AsyncParsableCommand {
     guard durations.count == 1 else { throw ValidationError("Specify one duration, not \(durations.count)") }
   }
 
-  func run() async throws { try await flags.send(.POST, "/clock/advance", ClockFlags.body(["by": durations[0]])) }
+  func run() async throws { try await flags.send(.post, "/clock/advance", ClockFlags.body(["by": durations[0]])) }
 }
 
 /// `apns-mock clock real`
@@ -106,5 +106,5 @@ struct ClockReal: AsyncParsableCommand {
 
   @OptionGroup var flags: ClockFlags
 
-  func run() async throws { try await flags.send(.PUT, "/clock", ClockFlags.body(["mode": "real"])) }
+  func run() async throws { try await flags.send(.put, "/clock", ClockFlags.body(["mode": "real"])) }
 }

@@ -1,5 +1,5 @@
 import ArgumentParser
-import NIOHTTP1
+import HTTPTypes
 import APNSMockNotation
 
 /// `apns-mock device`
@@ -59,7 +59,7 @@ extension AdminFlags {
     _ action: String, on id: String, _ members: (inout JSONWriter) -> Void = { _ in }
   ) async throws -> AdminClient.Response {
     let response = try await request(
-      .POST, "/devices/\(id.percentEncoded)/\(action)", body: JSONWriter.object(members))
+      .post, "/devices/\(id.percentEncoded)/\(action)", body: JSONWriter.object(members))
     _ = try response.succeeded()
     return response
   }
@@ -80,7 +80,7 @@ struct DeviceList: AsyncParsableCommand {
   func run() async throws {
     var query = ""
     while true {
-      let response = try await flags.request(.GET, "/devices\(query)")
+      let response = try await flags.request(.get, "/devices\(query)")
       let page = try response.decoded(TokenPage.self)
       flags.output.print(TokenPage.table(page.items), objects: response.items)
       guard let next = page.next else { return }
@@ -132,7 +132,7 @@ struct DeviceShow: AsyncParsableCommand {
   @OptionGroup var flags: AdminFlags
 
   func run() async throws {
-    try flags.printYAML(try await flags.request(.GET, "/devices/\(id.percentEncoded)"))
+    try flags.printYAML(try await flags.request(.get, "/devices/\(id.percentEncoded)"))
   }
 }
 
@@ -374,7 +374,7 @@ struct DeviceUnsubscribe: AsyncParsableCommand {
 
   func run() async throws {
     let path = "/devices/\(id.percentEncoded)/subscriptions?channel=\(channel.percentEncoded)"
-    _ = try await flags.request(.DELETE, path).succeeded()
+    _ = try await flags.request(.delete, path).succeeded()
     flags.output.print(text: "\(id) is not subscribed to \(channel) any more".onOneLine) { writer in
       writer.member("device", id)
       writer.member("unsubscribed", channel)

@@ -1,6 +1,5 @@
 import ArgumentParser
-import NIOHTTP1
-import APNSMockNotation
+import HTTPTypes
 
 /// `apns-mock device notifications`
 struct DeviceNotifications: AsyncParsableCommand {
@@ -56,7 +55,7 @@ struct DeviceNotifications: AsyncParsableCommand {
 
   func run() async throws {
     guard follow else {
-      return try flags.printYAML(try await flags.request(.GET, "/devices/\((id ?? "").percentEncoded)/notifications"))
+      return try flags.printYAML(try await flags.request(.get, "/devices/\((id ?? "").percentEncoded)/notifications"))
     }
     let names = event.isEmpty ? ["notification"] : event
     var path = "/api/v1/devices\(id.map { "/" + $0.percentEncoded } ?? "")/notifications/stream"

@@ -1,5 +1,5 @@
 import ArgumentParser
-import NIOHTTP1
+import HTTPTypes
 import APNSMockNotation
 
 /// `apns-mock device register`
@@ -48,7 +48,7 @@ struct DeviceUnregister: AsyncParsableCommand {
   @OptionGroup var flags: AdminFlags
 
   func run() async throws {
-    let known = try await flags.request(.GET, "/devices/\(token.percentEncoded)")
+    let known = try await flags.request(.get, "/devices/\(token.percentEncoded)")
     let former = known.status == 200 ? try known.decoded(Registration.self) : Registration()
     try await flags.setToken(token, state: "unregistered") { writer in
       if let topic = former.topic { writer.member("topic", topic) }
@@ -76,7 +76,7 @@ extension AdminFlags {
       writer.member("state", state)
       members(&writer)
     }
-    let response = try await request(.PUT, "/devices/\(token.percentEncoded)", body: body)
+    let response = try await request(.put, "/devices/\(token.percentEncoded)", body: body)
     let set = try response.decoded(TokenState.self)
     print(response, text: "\(set.token): \(set.state) since \(set.since)".onOneLine)
   }

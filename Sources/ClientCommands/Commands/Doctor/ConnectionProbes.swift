@@ -1,6 +1,6 @@
 import APNSMockRules
 import MockAPNS
-import NIOHTTP1
+import HTTPTypes
 import NIOPosix
 import APNSMockNotation
 import APNSMockPlatformLibc
@@ -151,7 +151,7 @@ extension Diagnosis {
     for address in addresses {
       var client = AdminClient(endpoint: Endpoint(host: address, port: endpoint.port), token: nil)
       client.timeout = min(timeout, .seconds(2))
-      if let response = try? await client.request(.GET, "/livez") { return response }
+      if let response = try? await client.request(.get, "/livez") { return response }
     }
     return nil
   }

@@ -1,6 +1,6 @@
 import APNSMockRules
 import MockAPNS
-import NIOHTTP1
+import HTTPTypes
 import APNSMockNotation
 import APNSMockTLSEngine
 
@@ -216,13 +216,13 @@ extension ServerDetails {
   init(_ running: ServerLocation, isNamed: Bool, timeout: Duration) async throws {
     var client = running.client
     client.timeout = timeout
-    let status = try await client.request(.GET, "/api/v1/status").decoded(ServerStatus.self)
+    let status = try await client.request(.get, "/api/v1/status").decoded(ServerStatus.self)
     let before = ServerClock().now
-    let clock = try await client.request(.GET, "/api/v1/clock").decoded(ClockState.self)
+    let clock = try await client.request(.get, "/api/v1/clock").decoded(ClockState.self)
     let after = ServerClock().now
-    let keys = try await client.request(.GET, "/api/v1/keys").decoded(TrustedKeysPage.self).items
-    let pem = try await client.request(.GET, "/ca.pem").body
-    let next = try await client.request(.GET, "/ca-next.pem").body
+    let keys = try await client.request(.get, "/api/v1/keys").decoded(TrustedKeysPage.self).items
+    let pem = try await client.request(.get, "/ca.pem").body
+    let next = try await client.request(.get, "/ca-next.pem").body
     let environments = status.addresses.apns.compactMap { address in address.environment.map { (address.port, $0) } }
     self.init(
       admin: client.endpoint, apns: status.apns, environment: status.environment,

@@ -2,7 +2,7 @@ import APNSMockRules
 import ArgumentParser
 import APNSMockEmbeddedFiles
 import MockAPNS
-import NIOHTTP1
+import HTTPTypes
 import APNSMockNotation
 
 /// `apns-mock env`
@@ -72,7 +72,7 @@ struct EnvCommand: AsyncParsableCommand {
   private func settings() async throws -> PortFile {
     let environment = Environment.variables
     let location = try ServerLocation(server, environment: environment)
-    let status = try await location.client.request(.GET, "/api/v1/status").decoded(ServerStatus.self)
+    let status = try await location.client.request(.get, "/api/v1/status").decoded(ServerStatus.self)
     guard let authority = status.ca else {
       throw CommandFailure(
         .failed,

@@ -1,5 +1,5 @@
 import ArgumentParser
-import NIOHTTP1
+import HTTPTypes
 
 /// `apns-mock faults`
 struct FaultsCommand: ParsableCommand {
@@ -16,7 +16,7 @@ struct FaultsPause: AsyncParsableCommand {
   @OptionGroup var flags: AdminFlags
 
   func run() async throws {
-    let response = try await flags.request(.POST, "/faults/halt")
+    let response = try await flags.request(.post, "/faults/halt")
     _ = try response.succeeded()
     flags.print(response, text: "paused; to resume: apns-mock faults resume")
   }
@@ -29,8 +29,8 @@ struct FaultsResume: AsyncParsableCommand {
   @OptionGroup var flags: AdminFlags
 
   func run() async throws {
-    let response = try await flags.request(.POST, "/faults/resume")
-    let profile = try await flags.request(.GET, "/profile").decoded(ActiveProfile.self)
+    let response = try await flags.request(.post, "/faults/resume")
+    let profile = try await flags.request(.get, "/profile").decoded(ActiveProfile.self)
     _ = try response.succeeded()
     flags.print(response, text: profile.text)
   }

@@ -1,5 +1,5 @@
 import ArgumentParser
-import NIOHTTP1
+import HTTPTypes
 import APNSMockNotation
 
 /// `apns-mock reset`
@@ -63,7 +63,7 @@ struct ResetCommand: AsyncParsableCommand {
       if !keep.isEmpty { writer.member("keep", keep) }
       if let scope = scope.scope { writer.member("scope", scope) }
     }
-    let response = try await flags.request(.POST, "/reset", body: body)
+    let response = try await flags.request(.post, "/reset", body: body)
     let result = try response.decoded(Response.self)
     let removed = result.deleted.map { ", \($0) pushes removed" } ?? ""
     flags.print(response, text: "reset: " + result.reset.joined(separator: ", ") + removed)

@@ -1,7 +1,7 @@
 import ArgumentParser
 import APNSMockDevices
 import MockAPNS
-import NIOHTTP1
+import HTTPTypes
 import APNSMockNotation
 
 /// `apns-mock fixtures`
@@ -86,7 +86,7 @@ struct FixturesLoad: AsyncParsableCommand {
     let bytes = try Self.bytes(of: file)
     let isJSON = bytes.first { !" \t\r\n".utf8.contains($0) } == UInt8(ascii: "{")
     let response = try await flags.request(
-      .PUT, "/fixtures", body: bytes, type: isJSON ? "application/json" : "application/yaml")
+      .put, "/fixtures", body: bytes, type: isJSON ? "application/json" : "application/yaml")
     _ = try response.succeeded(about: file == "-" ? "stdin" : file)
     let loaded = try response.decoded(Loaded.self)
     let counts = [(loaded.apps, "app"), (loaded.devices, "device"), (loaded.channels, "channel")]

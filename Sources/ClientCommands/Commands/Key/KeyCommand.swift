@@ -1,7 +1,7 @@
 import APNSMockRules
 import ArgumentParser
 import MockAPNS
-import NIOHTTP1
+import HTTPTypes
 import APNSMockNotation
 import APNSMockTLSEngine
 
@@ -40,7 +40,7 @@ struct KeyList: AsyncParsableCommand {
     let server = try flags.optionalServer()
     let list = flags.keysFile(for: server)
     let entries = try FolderFlags.failing { list.file.exists ? try list.entries() : [] }
-    let trusted = try await server.request(.GET, "/api/v1/keys")?.decoded(TrustedKeysPage.self).items
+    let trusted = try await server.request(.get, "/api/v1/keys")?.decoded(TrustedKeysPage.self).items
     let keys = Self.merged(entries, trusted)
     flags.output.print(Row.table(keys), objects: keys.map { JSONWriter.object($0.write) })
     if !list.file.exists { StandardStream.error.line("\(list.file.path) does not exist: the first start creates it") }
@@ -127,7 +127,7 @@ struct KeyRemove: AsyncParsableCommand {
     let isListed = try FolderFlags.failing { try list.remove(keyID) }
     let wasTrusted: Bool
     do {
-      let response = try await server.request(.DELETE, "/api/v1/keys/\(keyID)")
+      let response = try await server.request(.delete, "/api/v1/keys/\(keyID)")
       // 404: the server may never have known the key.
       let isUnknown = response?.status == 404
       if !isUnknown { _ = try response?.succeeded() }
@@ -207,7 +207,7 @@ struct KeyAdd: AsyncParsableCommand {
     let place = "\(isNew ? "added to" : "already in") \(list.file.path)"
     let isTrustedNow: Bool
     do {
-      let response = try await server.request(.PUT, "/api/v1/keys/\(entry.keyID)", body: try Self.body(of: entry))
+      let response = try await server.request(.put, "/api/v1/keys/\(entry.keyID)", body: try Self.body(of: entry))
       _ = try response?.succeeded()
       isTrustedNow = response != nil
     } catch let failure as CommandFailure {

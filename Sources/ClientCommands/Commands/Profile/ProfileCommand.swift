@@ -1,7 +1,7 @@
 import ArgumentParser
 import APNSMockFaultModel
 import APNSMockFaults
-import NIOHTTP1
+import HTTPTypes
 import APNSMockNotation
 
 /// `apns-mock profile`
@@ -35,7 +35,7 @@ struct ProfileList: AsyncParsableCommand {
   @OptionGroup var flags: AdminFlags
 
   func run() async throws {
-    let response = try await flags.request(.GET, "/profiles")
+    let response = try await flags.request(.get, "/profiles")
     let profiles = try response.decoded(ProfilesPage.self)
     flags.output.print(ListedProfile.table(profiles.items), objects: response.items)
     for problem in profiles.problems ?? [] { StandardStream.error.line(problem.text()) }
@@ -85,11 +85,11 @@ struct ProfileShow: AsyncParsableCommand {
   private func serverResponse(_ reference: ProfileReference) async throws -> AdminClient.Response? {
     guard case .name(let name) = reference.place, library.profiles == nil else { return nil }
     return try await OptionalServer(flags.server, environment: Environment.variables)
-      .request(.GET, "/api/v1/profiles/\(name.percentEncoded)")
+      .request(.get, "/api/v1/profiles/\(name.percentEncoded)")
   }
 
   private func showActive() async throws {
-    let response = try await flags.request(.GET, "/profile")
+    let response = try await flags.request(.get, "/profile")
     let profile = try response.decoded(ActiveProfile.self)
     guard !flags.output.json else { return flags.output.print(json: response.body) }
     StandardStream.output.line(profile.text)
@@ -140,7 +140,7 @@ struct ProfileReload: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let response = try await flags.request(.POST, "/profiles/reload")
+    let response = try await flags.request(.post, "/profiles/reload")
     let problems = try response.decoded(Response.self).problems
     let isBad = problems.contains { $0.severity == .error }
     flags.print(response, text: isBad ? "reloaded, except invalid files" : "reloaded")

@@ -1,7 +1,7 @@
 import ArgumentParser
 import APNSMockFaultModel
 import APNSMockFaults
-import NIOHTTP1
+import HTTPTypes
 import APNSMockNotation
 
 /// `apns-mock profile use`
@@ -43,7 +43,7 @@ struct ProfileUse: AsyncParsableCommand {
       if let ttl { writer.member("ttl", ttl) }
       for (name, value) in binding.parameters { writer.member(name, value) }
     }
-    try flags.print(active: try await flags.request(.PUT, "/profile", body: body))
+    try flags.print(active: try await flags.request(.put, "/profile", body: body))
   }
 
   /// Uploads a profile file to the server.
@@ -55,7 +55,7 @@ struct ProfileUse: AsyncParsableCommand {
     let declared = (try? YAMLNode.parse(source.text))?["name"]?.text
     let name = declared ?? source.name
     let response = try await flags.request(
-      .PUT, "/profiles/\(name.percentEncoded)", body: Array(source.text.utf8), type: "application/yaml")
+      .put, "/profiles/\(name.percentEncoded)", body: Array(source.text.utf8), type: "application/yaml")
     _ = try response.succeeded(about: path)
     return name
   }
@@ -72,7 +72,7 @@ struct ProfileOff: AsyncParsableCommand {
 
   func run() async throws {
     let query = binding.parameters.map { "\($0)=\($1.percentEncoded)" }.joined(separator: "&")
-    try flags.print(active: try await flags.request(.DELETE, query.isEmpty ? "/profile" : "/profile?\(query)"))
+    try flags.print(active: try await flags.request(.delete, query.isEmpty ? "/profile" : "/profile?\(query)"))
   }
 }
 
@@ -106,7 +106,7 @@ struct ProfileSet: AsyncParsableCommand {
     let body = JSONWriter.object { writer in
       for (name, value) in values { writer.member(name, value) }
     }
-    try flags.print(active: try await flags.request(.PATCH, "/profile/params", body: body))
+    try flags.print(active: try await flags.request(.patch, "/profile/params", body: body))
   }
 
   /// Parses arguments of the form `parameter=value`.

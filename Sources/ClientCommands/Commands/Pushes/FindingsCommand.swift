@@ -1,6 +1,6 @@
 import APNSMockInbox
 import ArgumentParser
-import NIOHTTP1
+import HTTPTypes
 
 /// `apns-mock findings`
 struct FindingsCommand: AsyncParsableCommand {
@@ -16,7 +16,7 @@ struct FindingsCommand: AsyncParsableCommand {
   @OptionGroup var flags: AdminFlags
 
   func run() async throws {
-    let response = try await flags.request(.GET, "/findings?\(filter.query(and: scope.parameters))")
+    let response = try await flags.request(.get, "/findings?\(filter.query(and: scope.parameters))")
     let page = try response.decoded(FindingsPage.self)
     if flags.output.json {
       flags.output.print(json: response.body)

@@ -1,7 +1,6 @@
 import APNSMockInbox
 import ArgumentParser
-import NIOHTTP1
-import APNSMockNotation
+import HTTPTypes
 
 /// `apns-mock get`
 struct GetCommand: AsyncParsableCommand {
@@ -42,7 +41,7 @@ struct GetCommand: AsyncParsableCommand {
 
   func run() async throws {
     let path = (["/pushes", id.percentEncoded] + forms).joined(separator: "/")
-    let response = try await flags.request(.GET, path)
+    let response = try await flags.request(.get, path)
     let body = try response.succeeded()
     guard forms.isEmpty || explain else {
       StandardStream.output.write(body)
@@ -52,7 +51,7 @@ struct GetCommand: AsyncParsableCommand {
     if explain {
       return StandardStream.output.line(try response.decoded(PushExplanation.self).paragraphs)
     }
-    let explanation = try await flags.request(.GET, path + "/explain").decoded(PushExplanation.self)
+    let explanation = try await flags.request(.get, path + "/explain").decoded(PushExplanation.self)
     StandardStream.output.line(explanation.summary)
     StandardStream.output.line(ReadableJSON.text(body))
     for finding in explanation.findings { StandardStream.error.line(finding.line) }

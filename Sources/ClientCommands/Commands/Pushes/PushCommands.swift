@@ -1,7 +1,7 @@
 import ArgumentParser
 import APNSMockInbox
 import MockAPNS
-import NIOHTTP1
+import HTTPTypes
 import APNSMockNotation
 
 /// `apns-mock ls`
@@ -37,7 +37,7 @@ struct ListCommand: AsyncParsableCommand {
         ("order", after == nil ? "desc" : "asc"), ("limit", String(limit - items.count)), ("within", "1s"),
       ]
       let query = filter.query(and: parameters + (cursor.map { [$0] } ?? []))
-      let response = try await flags.request(.GET, "/pushes?\(query)")
+      let response = try await flags.request(.get, "/pushes?\(query)")
       page = try response.decoded(PushPage.self)
       page.matched = page.matched.map { items.count + $0 }
       items += page.items
@@ -96,7 +96,7 @@ struct RemoveCommand: AsyncParsableCommand {
 
   func run() async throws {
     let query = filter.query(and: all ? [("all", "true")] : [])
-    let deleted = try await flags.request(.DELETE, "/pushes?\(query)").decoded(Response.self).deleted
+    let deleted = try await flags.request(.delete, "/pushes?\(query)").decoded(Response.self).deleted
     flags.output.print(text: "\(deleted) removed") { $0.member("deleted", deleted) }
   }
 }
@@ -168,7 +168,7 @@ struct ImportCommand: AsyncParsableCommand {
     var client = try flags.client()
     // The server reads some 20 MB of an export per second.
     client.timeout += .seconds(export.count / 1_000_000)
-    let response = try await client.request(.POST, "/api/v1/import", body: export, type: "application/x-ndjson")
+    let response = try await client.request(.post, "/api/v1/import", body: export, type: "application/x-ndjson")
     let result = try response.decoded(Response.self)
     let range = result.firstSeq.flatMap { first in result.lastSeq.map { ": seq \(first) to \($0)" } } ?? ""
     flags.print(response, text: "\(result.imported) pushes imported\(range)")

@@ -4,7 +4,7 @@ import ArgumentParser
 import APNSMockHTTP2Session
 import APNSMockHTTPMessage
 import MockAPNS
-import NIOHTTP1
+import struct HTTPTypes.HTTPRequest
 import APNSMockNotation
 import APNSMockTLSEngine
 
@@ -175,11 +175,11 @@ extension SendCommand {
       if name == nil {
         // Without a response, only the newest push to the device token can be the one that was sent.
         let newest = try await server.client.request(
-          .GET, "\(path)?device_token=\(token.percentEncoded)&order=desc&limit=1")
+          .get, "\(path)?device_token=\(token.percentEncoded)&order=desc&limit=1")
         name = try newest.decoded(Records.self).items.last?.seq.description
       }
       guard let name else { return nil }
-      return try await server.client.request(.GET, "\(path)/\(name.percentEncoded)/explain").decoded(
+      return try await server.client.request(.get, "\(path)/\(name.percentEncoded)/explain").decoded(
         PushExplanation.self)
     } catch {
       return nil

@@ -1,7 +1,6 @@
 import ArgumentParser
 import APNSMockInbox
-import NIOHTTP1
-import APNSMockNotation
+import HTTPTypes
 
 /// `apns-mock wait`
 struct WaitCommand: AsyncParsableCommand {
@@ -54,7 +53,7 @@ struct WaitCommand: AsyncParsableCommand {
     if let timeout { query.append(("timeout", timeout)) }
     if let settle { query.append(("settle", settle)) }
     if let after { query.append(("after", after.name.description)) }
-    let response = try await client.request(.GET, "/api/v1/pushes/wait?\(filter.query(and: query + scope.parameters))")
+    let response = try await client.request(.get, "/api/v1/pushes/wait?\(filter.query(and: query + scope.parameters))")
     if response.isOfStoppingServer {
       throw CommandFailure(.unreachable, "the server on \(client.endpoint) stopped during the wait")
     }

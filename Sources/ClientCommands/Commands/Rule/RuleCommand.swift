@@ -1,7 +1,7 @@
 import ArgumentParser
 import APNSMockFaultModel
 import APNSMockFaults
-import NIOHTTP1
+import HTTPTypes
 import APNSMockNotation
 
 /// `apns-mock rule`
@@ -21,7 +21,7 @@ struct RuleList: AsyncParsableCommand {
   @OptionGroup var flags: AdminFlags
 
   func run() async throws {
-    let response = try await flags.request(.GET, "/rules")
+    let response = try await flags.request(.get, "/rules")
     let rules = try response.decoded(AddedRules.self).items
     flags.output.print(ActiveRule.table(rules), objects: response.items)
   }
@@ -38,7 +38,7 @@ struct RuleRemove: AsyncParsableCommand {
   @OptionGroup var flags: AdminFlags
 
   func run() async throws {
-    _ = try await flags.request(.DELETE, "/rules/\(name.percentEncoded)").succeeded()
+    _ = try await flags.request(.delete, "/rules/\(name.percentEncoded)").succeeded()
     flags.output.print(text: "\(name.onOneLine) removed") { $0.member("removed", name) }
   }
 }
@@ -63,7 +63,7 @@ struct RuleExplain: AsyncParsableCommand {
 
   func run() async throws {
     for rule in try await rules() {
-      let response = try await flags.request(.GET, "/rules/\(rule.percentEncoded)/explain")
+      let response = try await flags.request(.get, "/rules/\(rule.percentEncoded)/explain")
       flags.print(response, text: try response.decoded(Explanation.self).text)
     }
   }
@@ -71,8 +71,8 @@ struct RuleExplain: AsyncParsableCommand {
   /// Returns the name, or those of all active rules.
   private func rules() async throws -> [String] {
     if let name { return [name] }
-    let added = try await flags.request(.GET, "/rules").decoded(AddedRules.self).items
-    let profile = try await flags.request(.GET, "/profile").decoded(ActiveProfile.self)
+    let added = try await flags.request(.get, "/rules").decoded(AddedRules.self).items
+    let profile = try await flags.request(.get, "/profile").decoded(ActiveProfile.self)
     let names = (added + profile.rules).map(\.name)
     if names.isEmpty { StandardStream.error.line("no rule is active: the profile is \(profile.text)") }
     return names.enumerated().filter { names.firstIndex(of: $1) == $0 }.map(\.element)
@@ -115,7 +115,7 @@ struct RuleAdd: AsyncParsableCommand {
     }
     for warning in read.warnings { StandardStream.error.line(warning.description) }
     let sent = try ttl.map { try Self.text(text, ttl: $0) } ?? text
-    let response = try await flags.request(.POST, "/rules", body: Array(sent.utf8), type: "application/yaml")
+    let response = try await flags.request(.post, "/rules", body: Array(sent.utf8), type: "application/yaml")
     let added = try response.decoded(ActiveRule.self)
     let end = added.endsIn.map { ", ends in \($0)" } ?? ""
     flags.print(response, text: "\(added.name): \(added.actionName ?? "-") at \(added.at)\(end)".onOneLine)

@@ -1,7 +1,7 @@
 import APNSMockInbox
 import ArgumentParser
 import APNSMockNotation
-import NIOHTTP1
+import HTTPTypes
 
 /// `apns-mock run`
 struct RunCommand: ParsableCommand {
@@ -60,7 +60,7 @@ struct RunStart: AsyncParsableCommand {
       }
       writer.member("scope", scope.scope)
     }
-    let response = try await flags.request(.POST, "/runs", body: body)
+    let response = try await flags.request(.post, "/runs", body: body)
     flags.print(response, text: try response.decoded(RunSummary.self).id)
   }
 }
@@ -84,7 +84,7 @@ struct RunEnd: AsyncParsableCommand {
       writer.member("ended", true)
       writer.member("outcome", outcome)
     }
-    let response = try await flags.request(.PATCH, "/runs/\(id.percentEncoded)", body: body)
+    let response = try await flags.request(.patch, "/runs/\(id.percentEncoded)", body: body)
     let run = try response.decoded(RunSummary.self)
     flags.print(response, text: "\(run.id) \(run.outcome ?? run.state)")
   }
@@ -101,7 +101,7 @@ struct RunList: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let response = try await flags.request(.GET, "/runs")
+    let response = try await flags.request(.get, "/runs")
     let table = Table(
       rows: try response.decoded(Page.self).items,
       columns: [
@@ -147,7 +147,7 @@ extension AdminFlags {
   fileprivate func printReport(of run: String, baseline: String?) async throws {
     let query = baseline.map { "&baseline=\($0.percentEncoded)" } ?? ""
     let format = output.json ? "json" : "markdown"
-    let body = try await request(.GET, "/runs/\(run.percentEncoded)/report?format=\(format)\(query)").succeeded()
+    let body = try await request(.get, "/runs/\(run.percentEncoded)/report?format=\(format)\(query)").succeeded()
     output.json ? output.print(json: body) : StandardStream.output.line(String(decoding: body, as: UTF8.self).trimmed)
   }
 }

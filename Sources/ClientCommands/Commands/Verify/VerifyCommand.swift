@@ -1,8 +1,7 @@
 import ArgumentParser
 package import APNSMockInbox
 import MockAPNS
-import NIOHTTP1
-import APNSMockNotation
+import HTTPTypes
 
 #if canImport(FoundationEssentials)
   import FoundationEssentials
@@ -45,7 +44,7 @@ struct VerifyCommand: AsyncParsableCommand {
     client.timeout += WaitQuery.maxTimeout
     let began = ContinuousClock.now
     let body = file.body(timeout: timeout, scope: scope.scope)
-    let response = try await client.request(.POST, "/api/v1/verify", body: body)
+    let response = try await client.request(.post, "/api/v1/verify", body: body)
     let result = try response.verificationResult(of: file, from: client)
     flags.print(response, text: result.text)
     if let junit {

@@ -1,3 +1,4 @@
+import HTTPTypes
 import MockAPNS
 import NIOCore
 import NIOHTTP1
@@ -29,7 +30,7 @@ struct AdminClient: Sendable {
   ///   - type: The content type of the body.
   /// - Throws: `CommandFailure` with status `unreachable` if there is no response.
   func request(
-    _ method: HTTPMethod, _ path: String, body: [UInt8]? = nil, type: String = "application/json"
+    _ method: HTTPRequest.Method, _ path: String, body: [UInt8]? = nil, type: String = "application/json"
   ) async throws -> Response {
     do {
       let response = try await HTTP1Request(
@@ -44,8 +45,8 @@ struct AdminClient: Sendable {
   }
 
   /// Returns the head of a request.
-  func head(_ method: HTTPMethod, _ path: String) -> HTTPRequestHead {
-    var head = HTTPRequestHead(version: .http1_1, method: method, uri: path)
+  func head(_ method: HTTPRequest.Method, _ path: String) -> HTTPRequestHead {
+    var head = HTTPRequestHead(version: .http1_1, method: HTTPMethod(rawValue: method.rawValue), uri: path)
     head.headers.add(name: "host", value: endpoint.description)
     head.headers.add(name: "connection", value: "close")
     if let token { head.headers.add(name: "authorization", value: "Bearer \(token)") }
@@ -100,7 +101,7 @@ extension AdminClient {
       return try await channel.executeThenClose { inbound, outbound in
         // At once: a request without a body is complete with its head, and the server may respond to it and close the
         // connection before a second write.
-        try await outbound.write(contentsOf: [.head(head(.GET, path)), .end(nil)])
+        try await outbound.write(contentsOf: [.head(head(.get, path)), .end(nil)])
         let isWhole = try await Self.read(inbound, receive)
         result = isWhole
         return isWhole

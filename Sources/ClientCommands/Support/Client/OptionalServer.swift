@@ -1,4 +1,4 @@
-import NIOHTTP1
+import HTTPTypes
 
 /// An optional running server, for commands that also work without one. It is notified of changes in the certificate
 /// folder and can have more fault profiles than this program.
@@ -32,7 +32,8 @@ struct OptionalServer: Sendable {
   ///
   /// - Returns: The response; nil if the server is unreachable and no flag specifies it.
   /// - Throws: `CommandFailure` of status `unreachable` if a flag specifies an unreachable server.
-  func request(_ method: HTTPMethod, _ path: String, body: [UInt8]? = nil) async throws -> AdminClient.Response? {
+  func request(_ method: HTTPRequest.Method, _ path: String, body: [UInt8]? = nil) async throws -> AdminClient.Response?
+  {
     do {
       if let absence { throw absence }
       return try await running?.client.request(method, path, body: body)
@@ -43,7 +44,7 @@ struct OptionalServer: Sendable {
 
   /// Returns the fingerprint of the server's CA, which shows whether the server uses the same folder.
   func authorityFingerprint() async throws -> String? {
-    guard let response = try await request(.GET, "/api/v1/status"), response.status == 200 else { return nil }
+    guard let response = try await request(.get, "/api/v1/status"), response.status == 200 else { return nil }
     return try response.decoded(ServerStatus.self).ca?.fingerprint
   }
 }

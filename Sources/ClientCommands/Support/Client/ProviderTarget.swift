@@ -1,5 +1,5 @@
 import MockAPNS
-import NIOHTTP1
+import HTTPTypes
 import APNSMockNotation
 
 /// The listener to push to, and the time of its server's clock.
@@ -16,7 +16,7 @@ struct ProviderTarget: Sendable {
   init(of server: ServerLocation, named address: Endpoint?) async throws {
     let known = address ?? server.portFile?.apns.first?.endpoint
     do {
-      let clock = try await server.client.request(.GET, "/api/v1/clock").decoded(ClockState.self)
+      let clock = try await server.client.request(.get, "/api/v1/clock").decoded(ClockState.self)
       serverTime = clock.milliseconds ?? ServerClock().now
     } catch {
       guard known != nil else { throw error }
@@ -25,7 +25,7 @@ struct ProviderTarget: Sendable {
     if let known {
       endpoint = known.reachable
     } else {
-      let status = try await server.client.request(.GET, "/api/v1/status").decoded(ServerStatus.self)
+      let status = try await server.client.request(.get, "/api/v1/status").decoded(ServerStatus.self)
       guard let first = status.apns.first else {
         throw CommandFailure(.failed, "the server on \(server.client.endpoint) has no listener for providers")
       }
