@@ -37,36 +37,32 @@ package final class HTTP2ServerSession {
   // only inside calls that this object makes, hence only while it is alive.
   let session: OpaquePointer
 
-  // The properties that each push uses have no run-time exclusivity checks. The checks would find nothing: callbacks
-  // run inside calls of this object on the same thread, and no method accesses one of these properties across a call
-  // into nghttp2. In a release build the optimizer removes the checks of internal properties that are only read and
-  // assigned, so those need no attribute. Measured: with checks everywhere, a push takes 20 % more instructions
-  // (38,570 instead of 32,060 for `token`) than without those here, in RequestStream, CiphertextBuffers, RecordArena,
-  // HuffmanExpander, EventLoopResources, ConnectionHandler and PushProcessor.
+  // Callbacks run inside calls of this object on the same thread, and no method accesses one of these properties across
+  // a call into nghttp2. The release program does not check that at run time (`.ci/release-flags`), the tests do.
 
-  @exclusivity(unchecked) var events = EventQueue()
-  @exclusivity(unchecked) var streamLimits = StreamLimits()
+  var events = EventQueue()
+  var streamLimits = StreamLimits()
   /// The streams that nghttp2 has open; nghttp2's user data for a stream points to the same object. Each object is
   /// retained once for this array, until `removeOpenStream` or `deinit`, and stores its index here.
-  @exclusivity(unchecked) var open: [Unmanaged<RequestStream>] = []
+  var open: [Unmanaged<RequestStream>] = []
   /// The stream nghttp2 used last, cached to avoid a lookup for each field and frame. It is always an element of
   /// `open` and is cleared before the element is removed.
-  @exclusivity(unchecked) var recent: (id: Int32, stream: Unmanaged<RequestStream>)?
-  @exclusivity(unchecked) var closedStreams = ClosedStreamTracker()
-  @exclusivity(unchecked) var ignoredFrames = IgnoredFrameScanner()
-  @exclusivity(unchecked) var receiving = ReceiveState()
-  @exclusivity(unchecked) var pending = PendingFrames()
+  var recent: (id: Int32, stream: Unmanaged<RequestStream>)?
+  var closedStreams = ClosedStreamTracker()
+  var ignoredFrames = IgnoredFrameScanner()
+  var receiving = ReceiveState()
+  var pending = PendingFrames()
   /// The header block being received.
-  @exclusivity(unchecked) var fields: FieldBuffer
+  var fields: FieldBuffer
   /// The size of all reported requests in bytes: their header lists, counted as in SETTINGS_MAX_HEADER_LIST_SIZE,
   /// and their bodies.
-  @exclusivity(unchecked) package internal(set) var requestByteCount = 0
+  package internal(set) var requestByteCount = 0
   /// The last GOAWAY frame of the output, whether sent by a command or by nghttp2 after a protocol error of the peer.
-  @exclusivity(unchecked) package private(set) var goAwaySent: GoAway?
+  package private(set) var goAwaySent: GoAway?
   /// Whether header fields were appended to the output.
-  @exclusivity(unchecked) package internal(set) var hasSentFields = false
+  package internal(set) var hasSentFields = false
   /// Whether status 100 was sent for a request.
-  @exclusivity(unchecked) package internal(set) var hasSentContinue = false
+  package internal(set) var hasSentContinue = false
 
   /// The error code for a protocol violation of the client that nghttp2 does not detect.
   var connectionError: HTTP2ErrorCode?

@@ -7,11 +7,11 @@ internal import CAPNSMockOpenSSL
 /// instructions on each of the dozen control requests per record, most of which concern only sockets.
 final class CiphertextBuffers {
   // Accessed only inside calls of one connection, on its event loop: OpenSSL calls back while it is called.
-  @exclusivity(unchecked) private var incoming = ByteQueue()
+  private var incoming = ByteQueue()
   /// The unread part of the bytes received after those in `incoming`, in the caller's memory. Empty except during
   /// `receive`.
-  @exclusivity(unchecked) private var unread = UnsafeRawBufferPointer(start: nil, count: 0)
-  @exclusivity(unchecked) private var outgoing = ByteQueue()
+  private var unread = UnsafeRawBufferPointer(start: nil, count: 0)
+  private var outgoing = ByteQueue()
 
   /// Whether all received bytes were read.
   var isRead: Bool { unread.isEmpty && incoming.isEmpty }

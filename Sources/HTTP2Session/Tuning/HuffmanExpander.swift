@@ -29,7 +29,7 @@ final class HuffmanExpander {
   private let output = UnsafeMutableRawPointer.allocate(
     byteCount: 2 * maxFrame + HuffmanCode.capacity(for: maxFrame) + 3, alignment: 16)
   /// The cache of long strings, indexed by three bits that are random in a signature.
-  @exclusivity(unchecked) private var cache = [CachedString](repeating: CachedString(), count: 8)
+  private var cache = [CachedString](repeating: CachedString(), count: 8)
 
   deinit { output.deallocate() }
 

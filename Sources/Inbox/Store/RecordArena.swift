@@ -12,9 +12,8 @@ package final class RecordArena {
   /// as large.
   private static let firstSize = 16 << 10
 
-  // Retained once, until it is replaced or the arena is freed. Exclusivity is unchecked as in HTTP2ServerSession, which
-  // states the gain.
-  @exclusivity(unchecked) private var slab: Unmanaged<RecordSlab>?
+  // Retained once, until it is replaced or the arena is freed.
+  private var slab: Unmanaged<RecordSlab>?
   private var nextSize: Int
 
   /// Creates an arena without memory.
@@ -67,7 +66,7 @@ final class RecordSlab: Sendable {
   // As with `memory`, only the arena's thread writes; `used` publishes it to the thread that frees the slab.
   nonisolated(unsafe) private(set) var referents: [Unmanaged<AnyObject>] = []
   /// The most recent referents, as many as one head has; the next record mostly has the same.
-  @exclusivity(unchecked) nonisolated(unsafe) private var recent:
+  nonisolated(unsafe) private var recent:
     (UnsafeMutableRawPointer?, UnsafeMutableRawPointer?, UnsafeMutableRawPointer?, UnsafeMutableRawPointer?)
 
   init(capacity: Int) {

@@ -10,15 +10,13 @@ final class EventLoopResources {
   let cipherText = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
   /// Decrypted bytes for the HTTP/2 session.
   let plainText = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
-  // Exclusivity is unchecked as in HTTP2ServerSession, which states the gain.
-
   /// Frames to be encrypted and written.
-  @exclusivity(unchecked) var frames: [UInt8] = []
+  var frames: [UInt8] = []
   /// The storage of the records of the event loop's pushes.
   let recordArena = RecordArena()
   /// Provider tokens accepted on the event loop's connections, so that each connection need not verify the signature
   /// of the same token again.
-  @exclusivity(unchecked) var knownTokens = ProviderTokenCache()
+  var knownTokens = ProviderTokenCache()
   /// Finished request streams to be reused.
   let streamPool = RequestStreamPool()
 
