@@ -257,8 +257,7 @@ extension DeviceTables {
   }
 
   func index(ofToken text: String) -> Index? {
-    var text = text
-    return text.withUTF8 { token(UnsafeRawBufferPointer($0)) }
+    return text.withBytes { token($0) }
   }
 
   /// The id of the device that a token belongs to; nil for a token that was registered alone.

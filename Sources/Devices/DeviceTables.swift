@@ -94,7 +94,7 @@ struct DeviceTables: Sendable {
   private func isToken(_ index: Index, _ digits: UnsafeRawBufferPointer) -> Bool {
     let token = tokens[Int(index)]
     let range = Int(token.offset)..<Int(token.offset) + Int(token.count)
-    return bytes.withUnsafeBytes { digits.encodeHexadecimally(UnsafeRawBufferPointer(rebasing: $0[range])) }
+    return bytes.withUnsafeBytes { digits.encodeHexadecimally($0.part(range)) }
   }
 
   /// Returns the device with this id; nil if there is none.
@@ -105,10 +105,7 @@ struct DeviceTables: Sendable {
     }
   }
 
-  private static func hash(of id: String) -> UInt64 {
-    var id = id
-    return id.withUTF8 { PushKey(deviceToken: UnsafeRawBufferPointer($0)).number }
-  }
+  private static func hash(of id: String) -> UInt64 { PushKey(deviceToken: id).number }
 
   /// Returns the indices of a device's installations.
   func installations(of device: Index) -> some Sequence<Index> {
@@ -130,7 +127,7 @@ struct DeviceTables: Sendable {
   func withBytes<Result>(
     at offset: UInt32, count: UInt8, _ body: (UnsafeRawBufferPointer) -> Result
   ) -> Result {
-    bytes.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[Int(offset)..<Int(offset) + Int(count)])) }
+    bytes.withUnsafeBytes { body($0.part(Int(offset)..<Int(offset) + Int(count))) }
   }
 
   /// Returns the id of a device.
@@ -188,9 +185,7 @@ struct DeviceTables: Sendable {
   mutating func addToken(
     _ text: String, kind: TokenKind?, state: Token.State, since: ServerTime, to installation: Index
   ) {
-    var text = text
-    text.withUTF8 { digits in
-      let digits = UnsafeRawBufferPointer(digits)
+    text.withBytes { digits in
       let count = UInt8(digits.count / 2)
       let reused = freeTokens[count]?.popLast()
       let values = (0..<Int(count)).lazy.map { position in
@@ -285,9 +280,7 @@ struct DeviceTables: Sendable {
   }
 
   private mutating func freeToken(_ index: Index) {
-    var text = text(ofToken: index)
-    let hash = text.withUTF8 { PushKey(deviceToken: UnsafeRawBufferPointer($0)).number }
-    tokenIndex.remove(hash, index)
+    tokenIndex.remove(PushKey(deviceToken: text(ofToken: index)).number, index)
     tokens[Int(index)].state = .free
     activities[index] = nil
     freeTokens[tokens[Int(index)].count, default: []].append(index)

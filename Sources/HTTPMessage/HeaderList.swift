@@ -174,6 +174,14 @@ package struct ByteRange: Sendable, Equatable, Hashable {
   @inlinable package var isEmpty: Bool { count == 0 }
 }
 
+extension UnsafeRawBufferPointer {
+  /// The bytes at a range of a packed header list, which must be within bounds.
+  @inlinable @inline(__always)
+  package subscript(range: ByteRange) -> UnsafeRawBufferPointer {
+    UnsafeRawBufferPointer(rebasing: self[range.indices])
+  }
+}
+
 extension UnsafeMutableRawPointer {
   /// Copies the bytes of a name or a value. Most have 4 to 32 bytes, which are copied as two possibly overlapping
   /// words without a call.

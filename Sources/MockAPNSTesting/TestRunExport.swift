@@ -72,7 +72,7 @@ struct TestRunExport: Sendable {
     let file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
     var rest = text[...]
     while file >= 0, !rest.isEmpty {
-      let count = rest.withUnsafeBytes { APNSMockPlatformLibc.write(file, $0.baseAddress, $0.count) }
+      let count = APNSMockPlatformLibc.write(rest, to: file)
       guard count > 0 else { break }
       rest = rest.dropFirst(count)
     }

@@ -1,3 +1,19 @@
+extension UnsafeRawBufferPointer {
+  /// The bytes in `range`, which must be within bounds.
+  @inlinable @inline(__always)
+  package func part(_ range: Range<Int>) -> UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: self[range]) }
+}
+
+/// Access to a text's UTF-8.
+extension String {
+  /// Calls `body` with the bytes of the text.
+  @inlinable @inline(__always)
+  package func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+    var text = self
+    return try text.withUTF8 { try body(UnsafeRawBufferPointer($0)) }
+  }
+}
+
 /// Hexadecimal digits.
 package enum Hexadecimal {
   private static let lowercaseDigits = Array("0123456789abcdef".utf8)
@@ -32,13 +48,15 @@ package enum Hexadecimal {
   }
 
   /// Decodes digits of either case, two per byte; nil for other characters, an odd number of digits, or none.
-  package static func bytes(_ digits: UnsafeRawBufferPointer) -> [UInt8]? {
+  package static func bytes(_ digits: some Collection<UInt8>) -> [UInt8]? {
     guard !digits.isEmpty, digits.count.isMultiple(of: 2) else { return nil }
     var bytes: [UInt8] = []
     bytes.reserveCapacity(digits.count / 2)
-    for index in stride(from: 0, to: digits.count, by: 2) {
-      guard let high = value(of: digits[index]), let low = value(of: digits[index + 1]) else { return nil }
-      bytes.append(high << 4 | low)
+    var high: UInt8?
+    for digit in digits {
+      guard let value = value(of: digit) else { return nil }
+      if let half = high { bytes.append(half << 4 | value) }
+      high = high == nil ? value : nil
     }
     return bytes
   }
@@ -118,6 +136,12 @@ package struct Base64URL {
   /// Whether the text uses `+` or `/` of the standard alphabet, or `=` padding. JWTs must not (RFC 7515 section 2), but
   /// APNs was observed to accept them.
   package private(set) var isStandardBase64 = false
+
+  /// Decodes a text; nil if it has a character of neither alphabet, or an impossible length.
+  package init?(_ text: [UInt8]) {
+    guard let decoded = text.withUnsafeBytes({ Base64URL($0) }) else { return nil }
+    self = decoded
+  }
 
   /// Decodes a text; nil if it has a character of neither alphabet, or an impossible length.
   package init?(_ text: UnsafeRawBufferPointer) {

@@ -68,7 +68,7 @@ package struct TextPattern: Sendable, Equatable {
     let end = text.count - last.count
     return searches.withUnsafeBufferPointer { searches in
       for search in searches {
-        let rest = UnsafeRawBufferPointer(rebasing: text[position..<end])
+        let rest = text.part(position..<end)
         guard let found = search.firstPosition(in: rest) else { return false }
         position += found + search.count
       }
@@ -78,8 +78,7 @@ package struct TextPattern: Sendable, Equatable {
 
   /// Returns whether the whole `text` matches the pattern.
   package func matches(_ text: String) -> Bool {
-    var text = text
-    return text.withUTF8 { matches(UnsafeRawBufferPointer($0)) }
+    return text.withBytes { matches($0) }
   }
 
   /// Returns whether `text` has a piece of the pattern at `position`.

@@ -20,3 +20,22 @@ package func environmentStrings() -> [UnsafeMutablePointer<CChar>] {
   }
   return strings
 }
+
+/// Returns the names in a folder, without order; nil if it cannot be read, with the reason in `errno`.
+package func names(inFolder path: String) -> [String]? {
+  guard let folder = opendir(path) else { return nil }
+  defer { closedir(folder) }
+  var names: [String] = []
+  while let entry = readdir(folder) {
+    let name = withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+    names.append(name)
+  }
+  return names
+}
+
+/// Writes as many bytes to a file as it accepts at once.
+///
+/// - Returns: The number of bytes; negative after an error, with the reason in `errno`.
+package func write(_ bytes: ArraySlice<UInt8>, to file: Int32) -> Int {
+  bytes.withUnsafeBytes { write(file, $0.baseAddress, $0.count) }
+}

@@ -93,8 +93,8 @@ extension FieldConditions {
 
   /// Returns whether the conditions hold for a text, or for its absence if nil.
   package func hold(_ text: String?) -> Bool {
-    guard var text else { return matchesMissingValue }
-    return text.withUTF8 { hold(UnsafeRawBufferPointer($0)) }
+    guard let text else { return matchesMissingValue }
+    return text.withBytes { hold($0) }
   }
 
   /// Returns whether the conditions hold for several texts.
@@ -127,9 +127,9 @@ extension FieldConditions {
         offset = value.indices.upperBound
         // The length alone rules out most names.
         guard Int(name.count) == headerName.count,
-          UnsafeRawBufferPointer(rebasing: packed[name.indices]).equals(headerName)
+          packed[name].equals(headerName)
         else { continue }
-        let value = UnsafeRawBufferPointer(rebasing: packed[value.indices])
+        let value = packed[value]
         isWanted = isWanted || wanted.values.containsElement { $0.holds(forHeader: value) }
         isUnwanted = isUnwanted || unwanted.values.containsElement { $0.holds(forHeader: value) }
       }
@@ -161,8 +161,8 @@ extension TextPattern {
     var isFound = false
     HeaderList.forEachField(in: packed) { name, value in
       isFound =
-        isFound || matches(UnsafeRawBufferPointer(rebasing: packed[value.indices]))
-        || matches(UnsafeRawBufferPointer(rebasing: packed[name.indices]))
+        isFound || matches(packed[value])
+        || matches(packed[name])
     }
     return isFound
   }

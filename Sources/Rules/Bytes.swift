@@ -1,12 +1,12 @@
 internal import Foundation
 package import APNSMockHTTPMessage
+internal import APNSMockNotation
 
 /// Comparisons of received bytes, without converting them to `String`.
 extension UnsafeRawBufferPointer {
   /// Whether these bytes equal a text's UTF-8. Labeled because an unlabeled literal would become a `String`.
   func equals(text: String) -> Bool {
-    var text = text
-    return text.withUTF8 { equals(UnsafeRawBufferPointer($0)) }
+    return text.withBytes { equals($0) }
   }
 
   /// Whether the bytes begin with an ASCII literal.
@@ -47,9 +47,6 @@ extension UnsafeRawBufferPointer {
     guard let found = memchr(baseAddress + start, Int32(byte), count - start) else { return nil }
     return UnsafeRawPointer(found) - baseAddress
   }
-
-  /// The bytes in `range`, which must be within bounds.
-  func part(_ range: Range<Int>) -> UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: self[range]) }
 
   /// Whether all bytes are hexadecimal digits of either case; true if there are none.
   var isHexadecimal: Bool {

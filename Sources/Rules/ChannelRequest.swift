@@ -1,4 +1,5 @@
 internal import APNSMockHTTPMessage
+internal import APNSMockNotation
 
 /// An accepted broadcast or request of channel management (Protocol.md, section 10).
 package final class ChannelRequest: Sendable {
@@ -79,8 +80,7 @@ package enum ChannelID {
 
   /// Returns whether `text` can be the id of a channel.
   package static func isWellFormed(_ text: String) -> Bool {
-    var text = text
-    return text.withUTF8 { isWellFormed(UnsafeRawBufferPointer($0)) }
+    return text.withBytes { isWellFormed($0) }
   }
 }
 
@@ -94,7 +94,7 @@ struct ChannelRequestPath {
   /// Parses `/4/broadcasts/apps/{bundle id}`, `/1/apps/{bundle id}/channels` or `/1/apps/{bundle id}/all-channels`; nil
   /// for any other path.
   init?(_ range: ByteRange, in packed: UnsafeRawBufferPointer) {
-    let path = packed.part(range.indices)
+    let path = packed[range]
     let prefix: StaticString
     let suffix: StaticString
     if path.hasPrefix("/4/broadcasts/apps/") {

@@ -1,3 +1,5 @@
+internal import APNSMockNotation
+
 /// The syntax of device tokens.
 package enum DeviceToken {
   /// Whether `bytes` are 2 to 400 hexadecimal digits of either case, an even number (Protocol.md, section 13, row
@@ -8,8 +10,7 @@ package enum DeviceToken {
 
   /// Whether `text` is a device token.
   package static func isWellFormed(_ text: String) -> Bool {
-    var text = text
-    return text.withUTF8 { isWellFormed(UnsafeRawBufferPointer($0)) }
+    return text.withBytes { isWellFormed($0) }
   }
 
   /// The first four and last two digits, for logs and explanations.

@@ -34,8 +34,7 @@ package enum Explanation {
 
   /// Formats a text in quotation marks.
   package static func quoted(_ text: String) -> String {
-    var text = text
-    return text.withUTF8 { quoted(UnsafeRawBufferPointer($0)) }
+    return text.withBytes { quoted($0) }
   }
 
   /// Formats a list of up to five names.

@@ -21,22 +21,22 @@ package enum NearDeviceToken {
     guard (8...sizeLimit).contains(received.count) else { return [] }
     var candidates: [Candidate] = []
     func add(_ digits: [UInt8]?, _ distortion: String) {
-      guard let digits, isToken(digits), candidates.count < 16 else { return }
+      guard let digits, digits.withUnsafeBytes({ DeviceToken.isWellFormed($0) }), candidates.count < 16 else { return }
       candidates.append(Candidate(digits: digits, distortion: distortion))
     }
     let plain = withoutPercentEncoding(received)
     let bare = plain.filter { !punctuation.contains($0) }
     if bare.count != received.count { add(bare, "is written with spaces, brackets or quotation marks") }
-    if let bytes = decodedHexadecimal(bare) {
+    if let bytes = Hexadecimal.bytes(bare) {
       add(bytes, "is encoded in hexadecimal twice")
-      add(decodedBase64(bytes).map(hexadecimal), "is the base64 form of its bytes, encoded in hexadecimal")
+      add((Base64URL(bytes)?.bytes).map(hexadecimal), "is the base64 form of its bytes, encoded in hexadecimal")
       add(base64(bytes), "was decoded as base64, although it is hexadecimal, and encoded again")
       for count in usualCounts where bare.count > count {
         add(Array(bare.prefix(count)), "has something after its end")
         add(Array(bare.suffix(count)), "has something before its beginning")
       }
     } else {
-      if let bytes = decodedBase64(bare) {
+      if let bytes = Base64URL(bare)?.bytes {
         add(hexadecimal(bytes), "is encoded in base64 instead of hexadecimal")
         add(bytes, "is encoded in base64 in addition to hexadecimal")
       }
@@ -45,14 +45,8 @@ package enum NearDeviceToken {
     return candidates
   }
 
-  private static func isToken(_ digits: [UInt8]) -> Bool { digits.withUnsafeBytes { DeviceToken.isWellFormed($0) } }
-
   /// Space, quotation marks, brackets and commas, as around and within a printed object.
   private static let punctuation = Set(" \"'<>{}(),".utf8)
-
-  private static func decodedHexadecimal(_ text: [UInt8]) -> [UInt8]? { text.withUnsafeBytes { Hexadecimal.bytes($0) } }
-
-  private static func decodedBase64(_ text: [UInt8]) -> [UInt8]? { text.withUnsafeBytes { Base64URL($0)?.bytes } }
 
   private static func hexadecimal(_ bytes: [UInt8]) -> [UInt8] { Array(Hexadecimal.text(bytes).utf8) }
 

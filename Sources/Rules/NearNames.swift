@@ -24,7 +24,7 @@ struct NearHeaderField {
   static func all(in packed: UnsafeRawBufferPointer) -> [NearHeaderField] {
     var found: [NearHeaderField] = []
     HeaderList.forEachField(in: packed) { name, _ in
-      let bytes = packed.part(name.indices)
+      let bytes = packed[name]
       // Rules out nearly all names without creating a string.
       guard bytes.count <= 40, mayBeNear(bytes) else { return }
       let text = String(decoding: bytes, as: UTF8.self)
@@ -33,7 +33,7 @@ struct NearHeaderField {
     if found.isEmpty { return [] }
     var present: Set<String> = []
     HeaderList.forEachField(in: packed) { name, _ in
-      present.insert(String(decoding: packed.part(name.indices), as: UTF8.self))
+      present.insert(String(decoding: packed[name], as: UTF8.self))
     }
     return found.filter { !present.contains($0.meant.rawValue) }
   }

@@ -16,7 +16,7 @@ package enum NearTopic {
   package static func meant(by topic: String, among known: some Sequence<String>) -> String? {
     let received = Array(topic.utf8)
     guard (1...Rulebook.topicLimit).contains(received.count) else { return nil }
-    let suffix = received.withUnsafeBytes { PushType(suffixOf: $0) }?.topicSuffix ?? ""
+    let suffix = PushType(suffixOf: topic)?.topicSuffix ?? ""
     let bundleID = received.dropLast(suffix.utf8.count)
     var meant: String?
     for name in known.prefix(limit) {

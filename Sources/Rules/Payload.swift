@@ -161,5 +161,5 @@ extension Rulebook {
 
 extension HTTPRequest {
   /// Whether the body is JSON, as `JSONText` defines it for everything that reads a payload.
-  var hasJSONBody: Bool { body.withUnsafeBytes { JSONText.problem(in: $0) } == nil }
+  var hasJSONBody: Bool { JSONText.problem(in: body) == nil }
 }

@@ -67,7 +67,7 @@ package struct PushFacts: Sendable, Equatable {
     guard mayHaveFurtherTokens else { return }
     let bytes = UnsafeRawBufferPointer(packed)
     HeaderList.forEachField(in: bytes) { name, value in
-      if bytes.part(name.indices).equals("authorization") {
+      if bytes[name].equals("authorization") {
         Self.blank(Self.signatureRange(of: value, in: bytes), in: packed)
       } else {
         TokenRedaction.blank(UnsafeMutableRawBufferPointer(rebasing: packed[value.indices]))
@@ -78,7 +78,7 @@ package struct PushFacts: Sendable, Equatable {
   /// The part of an `authorization` value that must not be stored: everything after the second dot of the token, or
   /// all of the credential if it has no two dots and could be a password.
   static func signatureRange(of value: ByteRange, in packed: UnsafeRawBufferPointer) -> ByteRange {
-    let text = packed.part(value.indices)
+    let text = packed[value]
     var start = text.firstIndex(of: 0x20, from: 0).map { $0 + 1 } ?? 0
     if let first = text.firstIndex(of: 0x2e, from: start), let second = text.firstIndex(of: 0x2e, from: first + 1) {
       start = second + 1

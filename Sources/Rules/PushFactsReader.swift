@@ -1,4 +1,5 @@
 internal import APNSMockHTTPMessage
+internal import APNSMockNotation
 
 /// Reads the packed fields of a request in one pass, identifies them by name, and fills `PushFacts`.
 struct PushFactsReader {
@@ -26,7 +27,7 @@ struct PushFactsReader {
   }
 
   private mutating func read(_ name: ByteRange, _ value: ByteRange) {
-    let known = KnownField(packed.part(name.indices))
+    let known = KnownField(packed[name])
     if known != .authorization, TokenRedaction.mayBeNeeded(for: value, in: packed) {
       facts.mayHaveFurtherTokens = true
     }
@@ -58,7 +59,7 @@ struct PushFactsReader {
   /// Checks a field with no meaning to the rules for repetition. If its bit is already set, the name is compared
   /// with all previous names.
   private mutating func checkRepetition(of name: ByteRange) {
-    let text = packed.part(name.indices)
+    let text = packed[name]
     let (first, middle, last) = text.isEmpty ? (0, 0, 0) : (text[0], text[text.count / 2], text[text.count - 1])
     let hash = text.count &* 7 &+ Int(first) &* 5 &+ Int(middle) &* 3 &+ Int(last)
     let bit: UInt64 = 1 << UInt64(hash & 63)
@@ -68,25 +69,25 @@ struct PushFactsReader {
     }
     var isRepeated = false
     HeaderList.forEachField(in: packed.part(0..<Int(name.offset) - 4)) { earlier, _ in
-      if !isRepeated, packed.part(earlier.indices).equals(text) { isRepeated = true }
+      if !isRepeated, packed[earlier].equals(text) { isRepeated = true }
     }
     if isRepeated { facts.repeatedName = name }
   }
 
   /// Interprets the values without validating them.
   private mutating func readMeaning() {
-    if let path = facts.path, packed.part(path.indices).hasPrefix("/3/device/") {
+    if let path = facts.path, packed[path].hasPrefix("/3/device/") {
       facts.deviceToken = ByteRange(offset: Int(path.offset) + 10, count: Int(path.count) - 10)
     }
     if let authorization = facts.authorization {
       facts.signatureRange = PushFacts.signatureRange(of: authorization, in: packed)
     }
-    if let id = facts.apnsID { facts.apnsIDIsUUID = packed.part(id.indices).isCanonicalUUID }
-    if let text = facts.expirationText { facts.expiration = packed.part(text.indices).clampedWholeNumber }
-    if let text = facts.priorityText { facts.priority = Self.priority(packed.part(text.indices)) }
-    if let text = facts.pushTypeText { facts.pushType = PushType(packed.part(text.indices)) }
+    if let id = facts.apnsID { facts.apnsIDIsUUID = packed[id].isCanonicalUUID }
+    if let text = facts.expirationText { facts.expiration = packed[text].clampedWholeNumber }
+    if let text = facts.priorityText { facts.priority = Self.priority(packed[text]) }
+    if let text = facts.pushTypeText { facts.pushType = PushType(packed[text]) }
     facts.topicIsFromCertificate = facts.topic == nil && defaultTopic != nil
-    let topic = facts.topic.map { packed.part($0.indices) } ?? defaultTopic
+    let topic = facts.topic.map { packed[$0] } ?? defaultTopic
     let kind = facts.pushType ?? topic.flatMap { PushType(suffixOf: $0) }
     facts.payloadLimit = kind?.payloadLimit ?? PushType.usualPayloadLimit
     if facts.deviceToken == nil, facts.kind(in: packed) != .push { readChannelRequest() }
@@ -99,10 +100,10 @@ struct PushFactsReader {
     facts.topic = facts.path.flatMap { ChannelRequestPath($0, in: packed)?.bundleID }
     facts.topicIsFromCertificate = false
     facts.pushType = facts.pushTypeText.flatMap {
-      packed.part($0.indices).equalsIgnoringCase("liveactivity") ? .liveactivity : nil
+      packed[$0].equalsIgnoringCase("liveactivity") ? .liveactivity : nil
     }
     guard let id = packed.firstField("apns-request-id"), !id.isEmpty else { return }
-    let isUUID = packed.part(id.indices).isCanonicalUUID
+    let isUUID = packed[id].isCanonicalUUID
     facts.apnsIDIsUUID = isUUID && (facts.apnsID == nil || facts.apnsIDIsUUID)
     facts.apnsID = id
   }

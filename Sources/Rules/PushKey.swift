@@ -64,6 +64,9 @@ package struct PushKey: Hashable, Sendable {
     mix(token, or: .lowercaseBits)
   }
 
+  /// Computes a key of a device token only, ignoring case.
+  package init(deviceToken token: String) { self = token.withBytes { PushKey(deviceToken: $0) } }
+
   /// Computes a key of any bytes.
   package init(bytes: UnsafeRawBufferPointer) {
     self.init(number: Self.beginning)
@@ -86,8 +89,8 @@ package struct PushKey: Hashable, Sendable {
 
   private mutating func mixTarget(headers packed: UnsafeRawBufferPointer, _ facts: PushFacts, defaultTopic: String?) {
     mix(Self.part(facts.deviceToken, of: packed), or: .lowercaseBits)
-    if facts.topic == nil, var topic = defaultTopic {
-      topic.withUTF8 { mix(UnsafeRawBufferPointer($0)) }
+    if facts.topic == nil, let topic = defaultTopic {
+      topic.withBytes { mix($0) }
     } else {
       mix(Self.part(facts.topic, of: packed))
     }
@@ -95,12 +98,12 @@ package struct PushKey: Hashable, Sendable {
     mix(Self.part(facts.method, of: packed))
     mix(Self.part(facts.path, of: packed))
     HeaderList.forEachField(in: packed) { name, value in
-      if packed.part(name.indices).equals("apns-channel-id") { mix(packed.part(value.indices)) }
+      if packed[name].equals("apns-channel-id") { mix(packed[value]) }
     }
   }
 
   private static func part(_ range: ByteRange?, of packed: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
-    range.map { UnsafeRawBufferPointer(rebasing: packed[$0.indices]) }
+    range.map { packed[$0] }
   }
 
   // MARK: - Mixing

@@ -1,4 +1,5 @@
 internal import APNSMockHTTPMessage
+internal import APNSMockNotation
 
 /// The value of `apns-push-type`, which determines the topic's suffix, the payload limit and the documented
 /// priorities. Source: Protocol.md, sections 5 (documented) and 6.1.
@@ -39,11 +40,15 @@ package enum PushType: UInt8, CaseIterable, Sendable {
     return nil
   }
 
+  /// Creates the type whose suffix `topic` has after a bundle id; nil if there is none.
+  package init?(suffixOf topic: String) {
+    guard let type = topic.withBytes({ PushType(suffixOf: $0) }) else { return nil }
+    self = type
+  }
+
   /// Returns the bundle id of a topic: the topic without the suffix of a push type.
   package static func bundleID(of topic: String) -> String {
-    var text = topic
-    let type = text.withUTF8 { PushType(suffixOf: UnsafeRawBufferPointer($0)) }
-    return type.map { String(topic.dropLast($0.topicSuffix.count)) } ?? topic
+    PushType(suffixOf: topic).map { String(topic.dropLast($0.topicSuffix.count)) } ?? topic
   }
 
   /// Whether Apple documents this priority for the type; enforced only in `strict`. If the documentation names

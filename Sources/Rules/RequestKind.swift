@@ -31,6 +31,6 @@ extension PushFacts {
   /// - Parameter packed: The header fields that the facts were read from.
   package func kind(in packed: UnsafeRawBufferPointer) -> RequestKind {
     guard deviceToken == nil, let path, path.indices.upperBound <= packed.count else { return .push }
-    return RequestKind(path: packed.part(path.indices))
+    return RequestKind(path: packed[path])
   }
 }

@@ -119,7 +119,7 @@ package struct Rulebook: Sendable {
     let isTooLarge = request.headersTooLarge || request.headers.count > Self.fieldLimit
     let facts = PushFactsReader(packed, defaultTopic: defaultTopic, comparesOtherNames: !isTooLarge).facts
     verdict.begin(facts)
-    let topic = facts.topic.map { packed.part($0.indices) } ?? defaultTopic
+    let topic = facts.topic.map { packed[$0] } ?? defaultTopic
     do throws(Rejection) {
       if isTooLarge { throw Self.headerListTooLarge }
       verdict.credential = credential(facts, packed, authentication: authentication)

@@ -57,10 +57,8 @@ enum PEMText {
     if text.unicodeScalars.contains("\0") {
       return "the text contains NUL characters, as UTF-16 does: save it as UTF-8"
     }
-    var compact = text.filter { !$0.isWhitespace }
-    guard compact.utf8.count > 40, let bytes = compact.withUTF8({ Base64URL(UnsafeRawBufferPointer($0))?.bytes }) else {
-      return nil
-    }
+    let compact = Array(text.filter { !$0.isWhitespace }.utf8)
+    guard compact.count > 40, let bytes = Base64URL(compact)?.bytes else { return nil }
     if bytes.starts(with: "-----BEGIN ".utf8) { return "this is a PEM text in base64: decode it first" }
     return bytes.first == 0x30
       ? "this lacks the first and the last line of PEM, such as -----BEGIN PRIVATE KEY----- and -----END PRIVATE KEY-----: add "

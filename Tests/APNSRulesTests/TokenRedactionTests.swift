@@ -18,7 +18,7 @@ import Testing
     var values: [String] = []
     packed.withUnsafeBytes { bytes in
       HeaderList.forEachField(in: bytes) { _, value in
-        values.append(TokenRedaction.text(UnsafeRawBufferPointer(rebasing: bytes[value.indices])))
+        values.append(TokenRedaction.text(bytes[value]))
       }
     }
     return values

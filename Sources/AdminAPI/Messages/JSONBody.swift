@@ -37,7 +37,7 @@ struct JSONBody {
   }
 
   private static func object(_ bytes: [UInt8]) throws(Problem) -> JSONStructure {
-    if let problem = bytes.withUnsafeBytes({ JSONText.problem(in: $0) }) {
+    if let problem = JSONText.problem(in: bytes) {
       throw .badRequest("the body is not JSON: \(problem)", hint: "Send an object, such as {}.")
     }
     guard case .object(let object) = JSONValue(bytes[...]) else {

@@ -179,6 +179,6 @@ private struct ShownNotification {
     writer.member("push_type", record.pushType)
     writer.member("collapse_id", record.collapseID)
     writer.name("payload")
-    if record.payloadProblem == nil { record.body.withUnsafeBytes { writer.verbatim($0) } } else { writer.null() }
+    if record.payloadProblem == nil { writer.verbatim(record.body) } else { writer.null() }
   }
 }

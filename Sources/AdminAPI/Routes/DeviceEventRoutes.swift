@@ -169,7 +169,7 @@ extension ByteBuffer {
       writer.member("collapse_id", record?.collapseID)
       writer.name("payload")
       if let payload = try? record?.simulatorFile(for: event.bundleID) {
-        payload.withUnsafeBytes { writer.verbatim($0) }
+        writer.verbatim(payload)
       } else {
         writer.null()
       }

@@ -157,7 +157,7 @@ struct SendRoutes: Sendable {
           }
         }
       }
-      let problem = push.payload.withUnsafeBytes { JSONText.problem(in: $0) }
+      let problem = JSONText.problem(in: push.payload)
       writer.member("payload_error", problem.map { "\($0)" })
     }
   }

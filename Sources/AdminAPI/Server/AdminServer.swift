@@ -115,10 +115,9 @@ package final class AdminServer: Sendable {
     var seconds = time(nil)
     var parts = tm()
     gmtime_r(&seconds, &parts)
-    return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 32) { text in
-      let length = strftime(text.baseAddress, text.count, "%a, %d %b %Y %H:%M:%S GMT", &parts)
-      return String(decoding: UnsafeRawBufferPointer(text).prefix(length), as: UTF8.self)
-    }
+    var text = [CChar](repeating: 0, count: 32)
+    strftime(&text, text.count, "%a, %d %b %Y %H:%M:%S GMT", &parts)
+    return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
   }
 }
 

@@ -86,20 +86,17 @@ struct FixtureSchemas: Sendable {
 extension BundleID {
   /// Returns what prevents a text from being a bundle id, and how to correct it; nil for a valid one.
   package static func problem(with text: String) -> (message: String, hint: String)? {
-    var bytes = text
-    return bytes.withUTF8 { bytes in
-      guard isWellFormed(UnsafeRawBufferPointer(bytes)) else {
-        return (
-          "\"\(text.shortened)\" is not a bundle id",
-          "it has 1 to 155 letters, digits, dots and hyphens, such as com.example.app"
-        )
-      }
-      guard let type = PushType(suffixOf: UnsafeRawBufferPointer(bytes)) else { return nil }
+    guard text.withBytes({ isWellFormed($0) }) else {
       return (
-        "\"\(text)\" ends in \(type.topicSuffix), the suffix of the topic for \(type.text) pushes",
-        "write \(text.dropLast(type.topicSuffix.count)); the type of a token determines the suffix"
+        "\"\(text.shortened)\" is not a bundle id",
+        "it has 1 to 155 letters, digits, dots and hyphens, such as com.example.app"
       )
     }
+    guard let type = PushType(suffixOf: text) else { return nil }
+    return (
+      "\"\(text)\" ends in \(type.topicSuffix), the suffix of the topic for \(type.text) pushes",
+      "write \(text.dropLast(type.topicSuffix.count)); the type of a token determines the suffix"
+    )
   }
 }
 

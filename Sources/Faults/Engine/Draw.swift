@@ -2,6 +2,7 @@ import APNSMockFaultModel
 internal import APNSMockRules
 internal import Foundation
 internal import APNSMockTLSEngine
+internal import APNSMockNotation
 
 /// A pseudorandom number that depends only on the seed, the rule, the key and the ordinal, so that neither the order
 /// of arrival nor the thread can change a decision.
@@ -72,8 +73,7 @@ extension UInt64 {
 
 extension SHA256 {
   fileprivate static func words(of text: String) -> Words {
-    var text = text
-    return text.withUTF8 { words(of: UnsafeRawBufferPointer($0)) }
+    return text.withBytes { words(of: $0) }
   }
 }
 

@@ -98,7 +98,7 @@ struct EvaluationContext {
     if key == .rule, path.isEmpty { return 0 }
     var text = text(of: key)
     for index in path { text += "\n\(index)" }
-    return text.withUTF8 { Int(bitPattern: UInt(PushKey(bytes: UnsafeRawBufferPointer($0)).number)) }
+    return text.withBytes { Int(bitPattern: UInt(PushKey(bytes: $0).number)) }
   }
 
   private mutating func readPushKey() -> String? {

@@ -38,22 +38,14 @@ enum ProfileFileReader {
   /// Returns the profiles of a folder, named after their files and in their order; nil after adding a problem if the
   /// folder cannot be read. An unreadable file is recorded as a problem and left out.
   static func sources(in path: String, problems: ProblemList) -> [ProfileSource]? {
-    guard let folder = opendir(path) else {
+    guard let names = names(inFolder: path) else {
       problems.add(failure(path, "cannot be read"))
       return nil
     }
-    defer { closedir(folder) }
-    var files: [String] = []
-    while let entry = readdir(folder) {
-      let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-        String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-      }
-      guard !name.hasPrefix("."), endings.contains(where: name.hasSuffix) else { continue }
-      files.append(name)
-      if files.count > fileLimit {
-        problems.add(ProfileProblem(file: path, "more than \(fileLimit) profiles"))
-        return nil
-      }
+    let files = names.filter { name in !name.hasPrefix(".") && endings.contains(where: name.hasSuffix) }
+    guard files.count <= fileLimit else {
+      problems.add(ProfileProblem(file: path, "more than \(fileLimit) profiles"))
+      return nil
     }
     let folderPath = path.hasSuffix("/") ? path : path + "/"
     return files.sorted().compactMap { file in

@@ -149,7 +149,7 @@ extension Record {
     // The other checks of a rejected push say nothing about its device token.
     let failed = passesRules ? nil : verdict?.failed
     if let range = facts.deviceToken, passesRules || failed == .deviceToken || failed == .deviceEnvironment,
-      let token = withHeaders({ known.deviceTokenProblem(UnsafeRawBufferPointer(rebasing: $0[range.indices])) })
+      let token = withHeaders({ known.deviceTokenProblem($0[range]) })
     {
       mistakes.append(token)
     }

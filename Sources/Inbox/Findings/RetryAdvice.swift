@@ -93,7 +93,7 @@ extension RetryAdvice.Remedy {
     case .fields:
       record.withHeaders { packed in
         HeaderList.forEachField(in: packed) { name, value in
-          hasher.combine(bytes: UnsafeRawBufferPointer(rebasing: packed[name.indices]))
+          hasher.combine(bytes: packed[name])
           // Compare sizes coarsely: the length of a provider token varies.
           hasher.combine(value.count / 64)
         }

@@ -22,7 +22,7 @@ package struct RunFacts: Sendable {
   ///
   /// - Returns: nil if this is no report of a known format.
   package init?(report json: [UInt8]) {
-    guard json.withUnsafeBytes({ JSONText.problem(in: $0) }) == nil, case .object(let report) = JSONValue(json[...])
+    guard JSONText.problem(in: json) == nil, case .object(let report) = JSONValue(json[...])
     else { return nil }
     guard report.members["format"] == .number("1"), case .object(let facts)? = report.members["facts"] else {
       return nil

@@ -30,7 +30,7 @@ extension PushKey {
   /// The key of the client's `apns-id`; nil without one.
   fileprivate init?(idIn packed: UnsafeRawBufferPointer, _ facts: PushFacts) {
     guard let id = facts.apnsID else { return nil }
-    self.init(apnsID: UnsafeRawBufferPointer(rebasing: packed[id.indices]))
+    self.init(apnsID: packed[id])
   }
 }
 

@@ -1,5 +1,6 @@
 internal import APNSMockRules
 package import APNSMockHTTPMessage
+internal import APNSMockNotation
 
 /// Access to the bytes of a record.
 extension Record {
@@ -12,8 +13,8 @@ extension Record {
     withHeaders { packed in
       HeaderList.forEachField(in: packed) { name, value in
         headers.append(
-          name: UnsafeRawBufferPointer(rebasing: packed[name.indices]),
-          value: UnsafeRawBufferPointer(rebasing: packed[value.indices]))
+          name: packed[name],
+          value: packed[value])
       }
     }
     var request = HTTPRequest(stream: stream, headers: headers, body: body)
@@ -66,7 +67,7 @@ extension Record {
     -> Result
   {
     let body = head { $0.bodyRange }
-    return withBytes(0..<body.upperBound) { read($0, UnsafeRawBufferPointer(rebasing: $0[body])) }
+    return withBytes(0..<body.upperBound) { read($0, $0.part(body)) }
   }
 
   /// Calls `read` with the header bytes at `range`, or nil without one.
@@ -82,8 +83,8 @@ extension Record {
 
   /// Calls `read` with the topic: that of the header, else the only one that the provider certificate allows.
   func withTopic<Result>(_ read: (UnsafeRawBufferPointer?) -> Result) -> Result {
-    if var topic = connection.defaultTopic(facts) {
-      return topic.withUTF8 { read(UnsafeRawBufferPointer($0)) }
+    if let topic = connection.defaultTopic(facts) {
+      return topic.withBytes { read($0) }
     }
     return withHeader(facts.topic, read)
   }
@@ -107,14 +108,6 @@ extension Record {
   /// - Parameter range: A range within the stored bytes.
   func withBytes<Result>(_ range: Range<Int>, _ read: (UnsafeRawBufferPointer) -> Result) -> Result {
     content.with { _, bytes in read(UnsafeRawBufferPointer(start: bytes + range.lowerBound, count: range.count)) }
-  }
-}
-
-extension PushKey {
-  /// Computes a key of a device token only, the same for tokens that differ only in case.
-  init(deviceToken token: String) {
-    var token = token
-    self = token.withUTF8 { PushKey(deviceToken: UnsafeRawBufferPointer($0)) }
   }
 }
 

@@ -120,7 +120,7 @@ extension Record {
       HeaderList.forEachField(in: packed) { fields.append(($0, $1)) }
       for field in fields where field.value != facts.method && field.value != facts.path {
         let name = String(decoding: packed[field.name.indices], as: UTF8.self)
-        let value = UnsafeRawBufferPointer(rebasing: packed[field.value.indices])
+        let value = packed[field.value]
         writer.array { writer in
           writer.string(name)
           writer.string(Self.shown(value, of: name))
@@ -295,7 +295,7 @@ extension Record {
       var fields: [(String, String)] = []
       HeaderList.forEachField(in: packed) { name, value in
         let name = String(decoding: packed[name.indices], as: UTF8.self)
-        let value = UnsafeRawBufferPointer(rebasing: packed[value.indices])
+        let value = packed[value]
         fields.append((name, Self.shown(value, of: name)))
       }
       return fields

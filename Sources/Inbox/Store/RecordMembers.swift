@@ -109,7 +109,7 @@ package struct RecordMembers: Sendable {
       if !member.isWhole, document[value.lowerBound] == UInt8(ascii: "{") {
         writer.object { write(member.members, of: document, at: value.lowerBound, to: &$0) }
       } else {
-        writer.verbatim(UnsafeRawBufferPointer(rebasing: document[value]))
+        writer.verbatim(document.part(value))
       }
     }
   }

@@ -221,7 +221,7 @@ extension Record {
       var values: [JSONValue] = []
       HeaderList.forEachField(in: packed) { name, value in
         guard packed[name.indices].elementsEqual(wanted.utf8) else { return }
-        values.append(.text(Self.shown(UnsafeRawBufferPointer(rebasing: packed[value.indices]), of: wanted)))
+        values.append(.text(Self.shown(packed[value], of: wanted)))
       }
       return values
     }

@@ -61,7 +61,7 @@ extension Verification {
   package init(json: [UInt8], in context: FilterContext = FilterContext()) throws(FileFailure) {
     let parser = SchemaParser(file: "", context: VerificationFilters(context), ignoresNull: true)
     self.init()
-    if let problem = json.withUnsafeBytes({ JSONText.problem(in: $0) }) {
+    if let problem = JSONText.problem(in: json) {
       throw FileFailure([
         FileProblem(file: "", "the document is not JSON: \(problem)", hint: "Send an object.")
       ])

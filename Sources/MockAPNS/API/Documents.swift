@@ -149,6 +149,6 @@ extension MockServer {
 extension JSONWriter {
   fileprivate mutating func member(_ name: String, verbatim json: String) {
     self.name(name)
-    Array(json.utf8).withUnsafeBytes { verbatim($0) }
+    verbatim(Array(json.utf8))
   }
 }

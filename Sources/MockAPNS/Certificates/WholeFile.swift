@@ -150,7 +150,7 @@ package final class FileReplacement {
   package func append(_ bytes: [UInt8]) throws(FileError) {
     var rest = bytes[...]
     while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { write(file, $0.baseAddress, $0.count) }
+      let count = write(rest, to: file)
       if count < 0, errno == EINTR { continue }
       guard count > 0 else { throw FileError(path: path, failing: "cannot be written") }
       rest = rest.dropFirst(count)

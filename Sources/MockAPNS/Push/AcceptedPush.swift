@@ -17,7 +17,7 @@ extension AcceptedPush {
     at now: ServerTime
   ) {
     let collapseKey = facts.collapseID.map { id in
-      PushKey(apnsID: UnsafeRawBufferPointer(rebasing: headers[id.indices])).number
+      PushKey(apnsID: headers[id]).number
     }
     let activity = facts.pushType == .liveactivity ? ActivityContent(payload: body, at: now) : nil
     self.init(

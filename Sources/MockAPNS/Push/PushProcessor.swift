@@ -394,9 +394,7 @@ final class PushProcessor {
   private func findDevice(of request: HTTPRequest, under rulebook: Rulebook, verdict: inout Verdict) {
     guard let token = verdict.facts.deviceToken else { return }
     let match = request.headers.bytes.withUnsafeBytes { packed in
-      state.devices.match(
-        UnsafeRawBufferPointer(rebasing: packed[token.indices]), now: batch.serverTime,
-        unregisteredDelay: rulebook.unregisteredDelay)
+      state.devices.match(packed[token], now: batch.serverTime, unregisteredDelay: rulebook.unregisteredDelay)
     }
     guard match != nil || rulebook.requiresRegisteredDevices else { return }
     device = match
@@ -445,9 +443,6 @@ final class PushProcessor {
 
   private func applyRateLimit(_ rate: SharedDeviceRateLimiter, to verdict: inout Verdict, of request: HTTPRequest) {
     guard let token = verdict.facts.deviceToken else { return }
-    let admitted = request.headers.bytes.withUnsafeBytes { bytes in
-      rate.admit(UnsafeRawBufferPointer(rebasing: bytes[token.indices]))
-    }
-    if !admitted { verdict.reject(over: rate.rate) }
+    if !request.headers.bytes.withUnsafeBytes({ rate.admit($0[token]) }) { verdict.reject(over: rate.rate) }
   }
 }

@@ -233,7 +233,7 @@ extension ServerState {
     let (request, settings) = (record.request, activePolicy.load().settings)
     request.headers.bytes.withUnsafeBytes { headers in
       guard let token = facts.deviceToken,
-        let match = devices.match(UnsafeRawBufferPointer(rebasing: headers[token.indices]), now: record.receivedAt)
+        let match = devices.match(headers[token], now: record.receivedAt)
       else { return }
       var push = request.body.withUnsafeBytes {
         AcceptedPush(facts, headers: headers, body: $0, to: match, at: record.receivedAt)

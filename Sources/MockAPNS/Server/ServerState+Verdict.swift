@@ -39,7 +39,7 @@ extension ServerState {
     guard verdict.isAccepted, let token = verdict.facts.deviceToken else { return verdict }
     let device = request.headers.bytes.withUnsafeBytes { packed in
       devices.match(
-        UnsafeRawBufferPointer(rebasing: packed[token.indices]), now: now,
+        packed[token], now: now,
         unregisteredDelay: rulebook.unregisteredDelay)
     }
     rulebook.checkDevice(device?.token, of: request, certificate: nil, now: now, verdict: &verdict)

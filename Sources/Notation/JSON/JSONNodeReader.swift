@@ -198,7 +198,7 @@ package struct JSONNodeReader {
       countContinuationBytes(from: start.scanner.position)
       throw self.error(error.reason)
     }
-    let bytes = UnsafeRawBufferPointer(rebasing: scanner.bytes[contents])
+    let bytes = scanner.bytes.part(contents)
     guard bytes.contains(where: { $0 >= 0x80 || $0 == UInt8(ascii: "\\") }) else {
       return String(decoding: bytes, as: UTF8.self)
     }
@@ -217,7 +217,7 @@ package struct JSONNodeReader {
   private mutating func word() throws(YAMLError) -> String {
     let start = self
     guard let token = scanner.nextToken() else { throw error("the text ends where a value is expected") }
-    let bytes = UnsafeRawBufferPointer(rebasing: scanner.bytes[token.range])
+    let bytes = scanner.bytes.part(token.range)
     guard token.kind == .word, JSONText.problem(in: bytes) == nil else { throw start.error("expected a value") }
     return String(decoding: bytes, as: UTF8.self)
   }

@@ -47,7 +47,7 @@ package struct JSONPointer: Sendable, Equatable {
       guard let found else { return nil }
       scanner = JSONScanner(document, at: found.lowerBound)
     }
-    return found.map { JSONValue(UnsafeRawBufferPointer(rebasing: document[$0])) }
+    return found.map { JSONValue(document.part($0)) }
   }
 }
 

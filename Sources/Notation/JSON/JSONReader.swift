@@ -101,7 +101,7 @@ package struct JSONReader {
     scanner.skipSpace()
     guard scanner.current == UInt8(ascii: "\"") else { throw problem("no string") }
     let contents = try scanner.validateString()
-    return JSONScanner.unescaped(UnsafeRawBufferPointer(rebasing: scanner.bytes[contents]))
+    return JSONScanner.unescaped(scanner.bytes.part(contents))
   }
 
   /// Skips a value of any type.
@@ -109,7 +109,7 @@ package struct JSONReader {
   /// - Returns: The bytes of the value without surrounding white space. The content of brackets is not validated.
   /// - Throws: `JSONText.Problem` if the value has no end.
   package mutating func verbatim() throws(JSONText.Problem) -> UnsafeRawBufferPointer {
-    UnsafeRawBufferPointer(rebasing: scanner.bytes[try scanner.skipValue()])
+    scanner.bytes.part(try scanner.skipValue())
   }
 }
 

@@ -37,6 +37,9 @@ package enum JSONText {
     }
   }
 
+  /// Returns the first error that prevents `bytes` from being valid JSON; nil if there is none.
+  package static func problem(in bytes: [UInt8]) -> Problem? { bytes.withUnsafeBytes { problem(in: $0) } }
+
   private static func firstInvalidUTF8(in bytes: UnsafeRawBufferPointer) -> Int? {
     guard let start = bytes.baseAddress else { return nil }
     var valid = 0

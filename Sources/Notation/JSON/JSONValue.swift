@@ -22,7 +22,7 @@ package enum JSONValue: Equatable, Sendable {
       var scanner = JSONScanner(bytes)
       guard let range = try? scanner.skipValue() else { return .null }
       let value = json[json.startIndex + range.lowerBound..<json.startIndex + range.upperBound]
-      return JSONValue(UnsafeRawBufferPointer(rebasing: bytes[range]), copy: value)
+      return JSONValue(bytes.part(range), copy: value)
     }
   }
 
@@ -77,7 +77,7 @@ package enum JSONValue: Equatable, Sendable {
     switch self {
     case .null: writer.null()
     case .flag(let flag): writer.bool(flag)
-    case .number(var text): text.withUTF8 { writer.verbatim(UnsafeRawBufferPointer($0)) }
+    case .number(let text): writer.verbatim(Array(text.utf8))
     case .text(let text): writer.string(text)
     case .list(let structure), .object(let structure): structure.json.withUnsafeBytes { writer.verbatim($0) }
     }
@@ -110,7 +110,7 @@ package struct JSONStructure: Equatable, Sendable {
       var scanner = JSONScanner(bytes)
       guard scanner.enterObject() else { return members }
       while let (name, value) = scanner.nextMember() {
-        members.append((JSONScanner.unescaped(UnsafeRawBufferPointer(rebasing: bytes[name])), value))
+        members.append((JSONScanner.unescaped(bytes.part(name)), value))
       }
       return members
     }

@@ -77,6 +77,9 @@ package struct JSONWriter: Sendable {
 
   /// Writes valid JSON text as the next value. Replaces line breaks, which can only occur between tokens, by spaces,
   /// so that a whole document can be on one line.
+  package mutating func verbatim(_ json: [UInt8]) { json.withUnsafeBytes { verbatim($0) } }
+
+  /// Writes valid JSON text as the next value.
   package mutating func verbatim(_ json: UnsafeRawBufferPointer) {
     separate()
     let start = bytes.count

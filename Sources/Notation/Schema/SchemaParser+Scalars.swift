@@ -204,8 +204,7 @@ package enum WrittenNumber {
     guard let first = text.utf8.first, first == UInt8(ascii: "-") || (UInt8(ascii: "0")...UInt8(ascii: "9")) ~= first,
       let value = Double(text), value.isFinite
     else { return nil }
-    var text = text
-    return text.withUTF8 { JSONText.problem(in: UnsafeRawBufferPointer($0)) } == nil ? value : nil
+    return text.withBytes { JSONText.problem(in: $0) } == nil ? value : nil
   }
 
   /// Returns the number before a percent sign; nil for a text without one.

@@ -173,14 +173,10 @@ package struct YAMLNode: Sendable {
     case .scalar(let scalar):
       guard !scalar.isString else { return writer.string(scalar.text) }
       guard !["", "~"].contains(scalar.text) else { return writer.null() }
-      var text = scalar.text
-      text.withUTF8 { bytes in
-        // A plain scalar cannot be an object or array, so valid JSON is a number, `true`, `false` or `null`.
-        let bytes = UnsafeRawBufferPointer(bytes)
-        let isVerbatim =
-          JSONText.problem(in: bytes) == nil || keepsPlainScalars && YAMLScalarKind(scalar.text) != .string
-        if isVerbatim { writer.verbatim(bytes) } else { writer.string(scalar.text) }
-      }
+      // A plain scalar cannot be an object or array, so valid JSON is a number, `true`, `false` or `null`.
+      let bytes = Array(scalar.text.utf8)
+      let isVerbatim = JSONText.problem(in: bytes) == nil || keepsPlainScalars && YAMLScalarKind(scalar.text) != .string
+      if isVerbatim { writer.verbatim(bytes) } else { writer.string(scalar.text) }
     }
   }
 }
@@ -257,7 +253,7 @@ extension YAMLNode {
   /// - Throws: `YAMLError` if it is neither, or if it is empty.
   package static func document(_ bytes: [UInt8]) throws(YAMLError) -> (json: [UInt8], root: YAMLNode?) {
     let text = try text(bytes)
-    if bytes.withUnsafeBytes({ JSONText.problem(in: $0) }) == nil { return (bytes, try? parse(text)) }
+    if JSONText.problem(in: bytes) == nil { return (bytes, try? parse(text)) }
     guard let root = try parse(text) else { throw YAMLError(at: nil, "the file is empty", hint: "add expectations") }
     var writer = JSONWriter()
     root.write(to: &writer)

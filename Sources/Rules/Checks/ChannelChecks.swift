@@ -47,7 +47,7 @@ extension Rulebook {
     keys: TrustedKeySet, bound: KnownApps?
   ) throws(Rejection) -> String {
     guard let range = facts.topic else { throw Self.malformedBundleID }
-    let path = packed.part(range.indices)
+    let path = packed[range]
     let type = PushType(suffixOf: path)
     let bytes = path.part(0..<path.count - (type?.topicSuffix.utf8.count ?? 0))
     guard covers(bytes, certificate: certificate, token: token, keys: keys) else {
@@ -115,7 +115,7 @@ extension Rulebook {
 
   private func checkChannelID(_ packed: UnsafeRawBufferPointer) throws(Rejection) -> String {
     guard let range = packed.firstField("apns-channel-id"), !range.isEmpty else { throw Self.missingChannelID }
-    let bytes = packed.part(range.indices)
+    let bytes = packed[range]
     guard ChannelID.isWellFormed(bytes) else {
       let value = Explanation.quoted(bytes)
       throw Rejection(.channelID, .badChannelId) { _, _ in
@@ -140,7 +140,7 @@ extension Rulebook {
   /// Apple writes `Liveactivity`, `liveactivity` and `LiveActivity`; only `strict` insists on the value of the samples.
   private func checkBroadcastType(_ facts: PushFacts, _ packed: UnsafeRawBufferPointer) throws(Rejection) {
     guard let text = facts.pushTypeText else { throw Self.missingBroadcastType }
-    guard facts.pushType == .liveactivity, mode != .strict || packed.part(text.indices).equals("liveactivity") else {
+    guard facts.pushType == .liveactivity, mode != .strict || packed[text].equals("liveactivity") else {
       throw Self.otherBroadcastType
     }
   }

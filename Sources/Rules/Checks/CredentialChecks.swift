@@ -11,7 +11,7 @@ extension Rulebook {
   ) -> Verdict.Credential {
     if authentication.certificate != nil { return .certificate }
     guard let authorization = facts.authorization else { return .none }
-    return packed.part(authorization.indices).isBareScheme ? .none : .token
+    return packed[authorization].isBareScheme ? .none : .token
   }
 
   /// Makes all checks of these rows.
@@ -24,7 +24,7 @@ extension Rulebook {
     guard verdict.credential == .token, let range = facts.authorization else {
       throw Self.noCredential
     }
-    let authorization = packed.part(range.indices)
+    let authorization = packed[range]
     authentication.known.invalidate(unlessVerifiedWith: ProviderTokenCache.Basis(keys: keys.version, mode: mode))
     verdict.token = authentication.known.find(authorization)
     if mode != .lenient, let end = blockedUntil(&authentication, now: now) {

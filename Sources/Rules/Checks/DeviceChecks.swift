@@ -12,7 +12,7 @@ extension Rulebook {
     _ facts: PushFacts, _ packed: UnsafeRawBufferPointer, isRegistered: (UnsafeRawBufferPointer) -> Bool
   ) throws(Rejection) {
     guard mode != .lenient, let token = facts.deviceToken, token.count == 64 else { return }
-    let digits = packed.part(token.indices)
+    let digits = packed[token]
     if digits.allSatisfy({ $0 == 0x30 }), !isRegistered(digits) { throw Self.zeroDeviceToken }
   }
 
@@ -40,7 +40,7 @@ extension Rulebook {
     }
     if let topic = verdict.facts.topic {
       request.headers.bytes.withUnsafeBytes {
-        check(registered, $0.part(topic.indices), certificate, now: now, verdict: &verdict)
+        check(registered, $0[topic], certificate, now: now, verdict: &verdict)
       }
     } else {
       Array((certificate?.defaultTopic ?? "").utf8).withUnsafeBytes {

@@ -1,4 +1,5 @@
 internal import APNSMockHTTPMessage
+internal import APNSMockNotation
 
 /// The checks of the syntax of a request (Protocol.md, sections 2, 8.2 and 13).
 extension Rulebook {
@@ -24,7 +25,7 @@ extension Rulebook {
   }
 
   private func checkPost(_ facts: PushFacts, _ packed: UnsafeRawBufferPointer) throws(Rejection) {
-    guard let method = facts.method, packed.part(method.indices).equals("POST") else { throw Self.notPOST }
+    guard let method = facts.method, packed[method].equals("POST") else { throw Self.notPOST }
   }
 
   /// Method and path of a request without a device token.
@@ -37,9 +38,9 @@ extension Rulebook {
       guard path != nil else { throw Self.otherPath }
       return .broadcast
     }
-    let isList = facts.path.map { packed.part($0.indices).hasSuffix("/all-channels") } ?? false
+    let isList = facts.path.map { packed[$0].hasSuffix("/all-channels") } ?? false
     let operation: ChannelRequest.Operation? =
-      switch facts.method.map({ packed.part($0.indices) }) {
+      switch facts.method.map({ packed[$0] }) {
       case let method? where method.equals("GET"): isList ? .list : .read
       case let method? where method.equals("POST") && !isList: .create
       case let method? where method.equals("DELETE") && !isList: .delete
@@ -116,7 +117,7 @@ extension Rulebook {
   /// The syntax of the device token: after the credential (observed), before the topic.
   func checkDeviceToken(_ facts: PushFacts, _ packed: UnsafeRawBufferPointer) throws(Rejection) {
     guard let token = facts.deviceToken, !token.isEmpty else { throw Self.missingDeviceToken }
-    guard DeviceToken.isWellFormed(packed.part(token.indices)) else { throw Self.malformedDeviceToken }
+    guard DeviceToken.isWellFormed(packed[token]) else { throw Self.malformedDeviceToken }
   }
 
   private static let missingDeviceToken = Rejection(.deviceToken, .missingDeviceToken) { _, _ in

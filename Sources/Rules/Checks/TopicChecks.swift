@@ -1,4 +1,5 @@
 internal import APNSMockHTTPMessage
+internal import APNSMockNotation
 
 /// The checks of the topic (Protocol.md, section 8.2): it is present, well formed, permitted by the credential, and fits the
 /// push type; the priority fits the push type (sections 4.2, 5 and 13).

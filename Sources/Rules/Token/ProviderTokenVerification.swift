@@ -1,3 +1,5 @@
+internal import APNSMockNotation
+
 /// Provider token (Protocol.md, section 8.2): the checks of a provider token that depend on neither time nor connection. The
 /// result is cached by the token's bytes (`ProviderTokenCache`), so that a JWT is verified only once per connection.
 struct ProviderTokenVerification {

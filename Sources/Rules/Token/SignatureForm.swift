@@ -49,15 +49,13 @@ package enum SignatureForm {
     if let inner = Hexadecimal.bytes(text), isVerifiable(inner) {
       return "is in hexadecimal: write its \(inner.count) bytes in base64url"
     }
-    return bytes.withUnsafeBytes { bytes in
-      if let inner = Hexadecimal.bytes(bytes), isVerifiable(inner) {
-        return "is the base64url form of a text in hexadecimal: write the \(inner.count) bytes themselves in base64url"
-      }
-      if let inner = Base64URL(bytes)?.bytes, isVerifiable(inner) {
-        return "is encoded in base64 twice: encode its \(inner.count) bytes once"
-      }
-      return nil
+    if let inner = Hexadecimal.bytes(bytes), isVerifiable(inner) {
+      return "is the base64url form of a text in hexadecimal: write the \(inner.count) bytes themselves in base64url"
     }
+    if let inner = Base64URL(bytes)?.bytes, isVerifiable(inner) {
+      return "is encoded in base64 twice: encode its \(inner.count) bytes once"
+    }
+    return nil
   }
 
   /// Why a DER signature is refused; nil if the bytes do not look like one.

@@ -1,4 +1,5 @@
 internal import APNSMockHTTPMessage
+internal import APNSMockNotation
 
 /// The rule by which nothing stored or shown contains a usable JWT: the signature of whatever has the compact form of a
 /// JWT, or of an encrypted one (RFC 7515 and RFC 7516, section 7.1), is removed. It holds for every header field but
@@ -19,7 +20,7 @@ package enum TokenRedaction {
   /// the path is long and mostly has no dot.
   @inline(__always)
   static func mayBeNeeded(for value: ByteRange, in packed: UnsafeRawBufferPointer) -> Bool {
-    value.count >= minimumSize && packed.part(value.indices).firstIndex(of: UInt8(ascii: "."), from: 0) != nil
+    value.count >= minimumSize && packed[value].firstIndex(of: UInt8(ascii: "."), from: 0) != nil
   }
 
   /// Returns the ranges of the signatures, and of the last three parts of encrypted JWTs, whether they are blanked or

@@ -142,21 +142,8 @@ extension AdminFlags {
   /// - Throws: `CommandFailure` if the server rejected the request.
   func printYAML(_ response: AdminClient.Response) throws {
     let body = try response.succeeded()
-    let yaml = output.json ? nil : try? body.withUnsafeBytes { try YAMLText.yaml(of: $0) }
+    let yaml = output.json ? nil : try? JSONNodeReader.document(body).yaml
     if let yaml { StandardStream.output.write(Array(yaml.utf8)) } else { output.print(json: body) }
-  }
-}
-
-/// Converts JSON to YAML.
-enum YAMLText {
-  /// Returns a JSON document as YAML in block style.
-  ///
-  /// - Throws: `YAMLError` if it is not valid JSON.
-  static func yaml(of json: UnsafeRawBufferPointer) throws(YAMLError) -> String {
-    var reader = JSONNodeReader(json)
-    let node = try reader.node()
-    try reader.end()
-    return node.yaml
   }
 }
 

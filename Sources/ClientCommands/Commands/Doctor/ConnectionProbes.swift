@@ -68,8 +68,7 @@ extension Diagnosis {
   /// The push to send; nil without a credential.
   private var push: PushClient.Push? {
     guard let credential else { return nil }
-    var topic = topic
-    let type = topic.withUTF8 { PushType(suffixOf: UnsafeRawBufferPointer($0)) } ?? .alert
+    let type = PushType(suffixOf: topic) ?? .alert
     var headers = [("apns-topic", topic), ("apns-push-type", type.text)]
     if case .token(let jwt, _) = credential { headers.insert(("authorization", "bearer \(jwt)"), at: 0) }
     return PushClient.Push(

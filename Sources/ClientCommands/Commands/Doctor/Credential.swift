@@ -122,8 +122,7 @@ struct DecodedToken: Sendable, Equatable {
   }
 
   private static func object<Value: Decodable>(_ type: Value.Type, _ part: Substring) -> Value? {
-    let decoded = Array(part.utf8).withUnsafeBytes { Base64URL($0) }
-    return decoded.flatMap { try? JSONDecoder().decode(type, from: Data($0.bytes)) }
+    Base64URL(Array(part.utf8)).flatMap { try? JSONDecoder().decode(type, from: Data($0.bytes)) }
   }
 }
 

@@ -152,7 +152,7 @@ struct FixturesSave: AsyncParsableCommand {
   ///
   /// - Throws: `CommandFailure` if they are too large.
   private static func yaml(of json: [UInt8]) throws -> [UInt8] {
-    let yaml = Array(try json.withUnsafeBytes { try YAMLText.yaml(of: $0) }.utf8)
+    let yaml = Array(try JSONNodeReader.document(json).yaml.utf8)
     do throws(YAMLError) {
       let limits = FixtureReader.clientText
       _ = try YAMLNode.parse(try YAMLNode.text(yaml, limits: limits), limits: limits)

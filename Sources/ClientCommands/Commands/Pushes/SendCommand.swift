@@ -118,7 +118,7 @@ struct SendCommand: AsyncParsableCommand {
     }
     // Text that begins with a brace is JSON, not a path.
     let body = payload.trimmed.hasPrefix("{") ? Array(payload.utf8) : try Files.contents(of: payload)
-    let problem = body.withUnsafeBytes { JSONText.problem(in: $0) }?.description
+    let problem = JSONText.problem(in: body)?.description
     let isObject = body.first { !" \t\r\n".utf8.contains($0) } == UInt8(ascii: "{")
     if let problem = problem ?? (isObject ? nil : "it is not an object") {
       StandardStream.error.line("warning: the payload is not a JSON object, which APNs requires: \(problem)")

@@ -37,7 +37,7 @@ package enum StandardStream: Int32 {
   func writeDirectly(_ bytes: some Collection<UInt8>) -> Bool {
     var rest = (Self.terminals.contains(self) ? escaped(bytes) : Array(bytes))[...]
     while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { systemWrite(rawValue, $0.baseAddress, $0.count) }
+      let count = APNSMockPlatformLibc.write(rest, to: rawValue)
       if count < 0, errno == EINTR { continue }
       if count < 0, errno == EAGAIN {
         // Another process that shares the pipe has made it non-blocking.
@@ -86,7 +86,3 @@ private let outputFailure = Atomic<Int32>(0)
 
 /// The escaping state of each stream that is a terminal.
 private let terminalTexts = NIOLockedValueBox<[StandardStream: TerminalText]>([:])
-
-private func systemWrite(_ descriptor: Int32, _ bytes: UnsafeRawPointer?, _ count: Int) -> Int {
-  write(descriptor, bytes, count)
-}

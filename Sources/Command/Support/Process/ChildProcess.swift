@@ -107,14 +107,8 @@ struct InheritedFiles: Sendable {
   }
 
   private static var open: Set<Int32> {
-    guard let folder = opendir("/dev/fd") else { return [0, 1, 2] }
-    defer { closedir(folder) }
-    var numbers: Set<Int32> = []
-    while let entry = readdir(folder) {
-      let name = withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-      if let number = Int32(name) { numbers.insert(number) }
-    }
-    return numbers
+    guard let names = names(inFolder: "/dev/fd") else { return [0, 1, 2] }
+    return Set(names.compactMap(Int32.init))
   }
 }
 

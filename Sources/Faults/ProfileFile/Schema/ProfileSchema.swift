@@ -165,8 +165,7 @@ extension Profile.Parameter {
     case .int, .probability:
       guard WrittenNumber.value(text) != nil else { return writer.member(name, text) }
       writer.name(name)
-      var text = text
-      text.withUTF8 { writer.verbatim(UnsafeRawBufferPointer($0)) }
+      writer.verbatim(Array(text.utf8))
     case .bool, .duration, .string: writer.member(name, text)
     }
   }
