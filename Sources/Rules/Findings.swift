@@ -102,30 +102,20 @@ extension Rulebook {
 }
 
 /// Findings about broadcasts and channel management (Protocol.md, section 10).
-extension Rulebook {
-  /// Returns how an accepted request deviates from Apple's samples, which APNs may reject; nil if it does not.
+extension PushFacts {
+  /// Returns whether a broadcast or a new channel deviates from Apple's samples, so that APNs may reject it.
   ///
   /// - Parameters:
-  ///   - facts: The request's facts.
   ///   - headers: The packed header fields the facts were read from.
   ///   - body: The request's body.
-  package func channelRequestForm(
-    _ facts: PushFacts, headers: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer
-  ) -> String? {
-    guard mode != .strict else { return nil }  // Rejected.
-    switch facts.kind(in: headers) {
-    case .push: return nil
-    case .broadcast:
-      guard let text = facts.pushTypeText, !headers.part(text.indices).equals("liveactivity") else { return nil }
-      return "apns-push-type is \(Explanation.quoted(text, headers)), Apple's samples have liveactivity"
+  package func hasUndocumentedForm(headers: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer) -> Bool {
+    switch kind(in: headers) {
+    case .push: return false
+    case .broadcast: return pushTypeText.map { !headers[$0].equals("liveactivity") } ?? false
     case .channel:
-      guard let method = facts.method, headers.part(method.indices).equals("POST"), let channel = try? NewChannel(body)
-      else { return nil }
-      if let policy = channel.storagePolicy, NewChannel.isString(policy) {
-        return "message-storage-policy is the string \(policy), Apple documents a number"
-      }
-      guard let type = channel.pushType, type != "\"LiveActivity\"" else { return nil }
-      return "push-type is \(type), Apple documents \"LiveActivity\""
+      guard let method, headers[method].equals("POST"), let channel = try? NewChannel(body) else { return false }
+      return channel.storagePolicy.map(NewChannel.isString) ?? false
+        || channel.pushType.map { $0 != "\"LiveActivity\"" } ?? false
     }
   }
 }

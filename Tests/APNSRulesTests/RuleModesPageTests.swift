@@ -203,10 +203,10 @@ extension TestPush {
     var findings: [String] = []
     if lacksPushType() { findings.append("missing-push-type") }
     if displayProblem() != nil { findings.append("would-not-show") }
-    let form = request.headers.bytes.withUnsafeBytes { headers in
-      body.withUnsafeBytes { rulebook.channelRequestForm(verdict.facts, headers: headers, body: $0) }
+    let hasUndocumentedForm = request.headers.bytes.withUnsafeBytes { headers in
+      body.withUnsafeBytes { verdict.facts.hasUndocumentedForm(headers: headers, body: $0) }
     }
-    if form != nil { findings.append("channel-request-form") }
+    if hasUndocumentedForm { findings.append("channel-request-form") }
     if verdict.token?.algorithm == SigningAlgorithm.es512.rawValue { findings.append("jwt-alg") }
     return (["\(verdict.status)"] + findings.map { "finding `\($0)`" }).joined(separator: ", ")
   }

@@ -192,21 +192,8 @@ extension Record {
   /// Whether it creates a channel or sends a broadcast in a form that only the rules `apple` and `lenient` accept
   /// (Protocol.md, section 10).
   private var hasUndocumentedForm: Bool {
-    guard passesRules else { return false }
-    switch kind {
-    case .push: return false
-    case .broadcast: return withHeader(facts.pushTypeText) { $0?.elementsEqual("liveactivity".utf8) == false }
-    case .channel:
-      return withBody { body in
-        if case .text? = Self.storagePolicy?.value(in: body) { return true }
-        guard case .text(let type)? = Self.channelPushType?.value(in: body) else { return false }
-        return type != "LiveActivity"
-      }
-    }
+    passesRules && withContents { facts.hasUndocumentedForm(headers: $0, body: $1) }
   }
-
-  private static let storagePolicy = JSONPointer("/message-storage-policy")
-  private static let channelPushType = JSONPointer("/push-type")
 
   private var isBroadcastWithoutExpiration: Bool {
     guard !passesRules, facts.expirationText == nil, kind == .broadcast else { return false }
