@@ -63,7 +63,7 @@ struct ConnectionsTarget: FuzzTarget {
           let problem = line.withUnsafeBytes { JSONText.problem(in: $0) }
           expect(problem == nil, "a record is not JSON: \(problem?.description ?? "")")
         }
-        try piece.withUnsafeBytes { bytes in Result { () throws(InboxImport.Problem) in try reader.read(bytes) } }.get()
+        try reader.read(Array(piece))
       }
       _ = try reader.finish()
     } catch {

@@ -38,7 +38,7 @@ struct ExportsTarget: FuzzTarget {
     var reader = InboxImport(maxBytes: 64 << 20)
     for start in stride(from: 0, to: text.count, by: size) {
       let piece = text[start..<min(start + size, text.count)]
-      try piece.withUnsafeBytes { bytes in Result { () throws(InboxImport.Problem) in try reader.read(bytes) } }.get()
+      try reader.read(Array(piece))
     }
     return try reader.finish()
   }

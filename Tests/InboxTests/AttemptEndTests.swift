@@ -99,7 +99,7 @@ import Testing
       + #""served":{"status":503,"reason":"ServiceUnavailable"},"findings":[]}"#
     func read(_ text: String) throws -> Inbox {
       var source = InboxImport(maxBytes: 1 << 20)
-      try Array(text.utf8).withUnsafeBytes { try source.read($0) }
+      try source.read(Array(text.utf8))
       return try source.finish()
     }
     let record = try #require(try read(former).record(seq: 1))

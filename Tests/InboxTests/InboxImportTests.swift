@@ -226,7 +226,7 @@ import Testing
     var reading = InboxImport(maxBytes: maxBytes)
     var rest = text[...]
     while !rest.isEmpty {
-      try rest.prefix(size).withUnsafeBytes { try reading.read($0) }
+      try reading.read(Array(rest.prefix(size)))
       rest = rest.dropFirst(size)
     }
     return try reading.finish()

@@ -183,7 +183,7 @@ struct RunTests {
 
   private static func imported(_ export: [UInt8]) throws -> Inbox {
     var reader = InboxImport(maxBytes: 1 << 20)
-    try export.withUnsafeBytes { try reader.read($0) }
+    try reader.read(export)
     return try reader.finish()
   }
 

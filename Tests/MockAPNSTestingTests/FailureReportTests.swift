@@ -64,7 +64,7 @@ struct FailedTestTests {
     #expect(attributes[.posixPermissions] as? Int == 0o600)
     let export = Array(try Data(contentsOf: file))
     var reading = InboxImport(maxBytes: 1 << 20)
-    try export.withUnsafeBytes { try reading.read($0) }
+    try reading.read(export)
     let inbox = try reading.finish()
 
     let run = try #require(inbox.runs.all.first)

@@ -75,7 +75,7 @@ struct ImportRoutes: Sendable {
       connectionPrefix: keepsConnections ? "" : "import \(state.inbox.snapshot().lastSeq + 1): ")
     do {
       for try await piece in request.body {
-        try await QueryExecutor.step { try piece.withUnsafeReadableBytes { try export.read($0) } }
+        try await QueryExecutor.step { try export.read(Array(piece.readableBytesView)) }
       }
       return try export.finish()
     } catch let problem as InboxImport.Problem {

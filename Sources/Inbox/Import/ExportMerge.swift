@@ -116,13 +116,11 @@ extension ExportMerge.Export {
       return try splitter.finish()
     }
     var found: [ExportMerge.Unwritten] = []
-    try chunk.withUnsafeBytes { bytes in
-      try splitter.read(bytes) { text, start throws(InboxImport.Problem) in
-        do throws(JSONText.Problem) {
-          found.append(try ExportMerge.Unwritten(text))
-        } catch {
-          throw InboxImport.Problem(error, in: text, at: start)
-        }
+    try splitter.read(Array(chunk)) { text, start throws(InboxImport.Problem) in
+      do throws(JSONText.Problem) {
+        found.append(try ExportMerge.Unwritten(text))
+      } catch {
+        throw InboxImport.Problem(error, in: text, at: start)
       }
     }
     records = found.reversed()

@@ -25,7 +25,7 @@ struct ExportSplitter {
   ///
   /// - Throws: `Problem`; do not use the splitter afterwards.
   mutating func read(
-    _ piece: UnsafeRawBufferPointer,
+    _ piece: [UInt8],
     _ add: (_ text: UnsafeRawBufferPointer, _ start: TextPosition) throws(InboxImport.Problem) -> Void
   ) throws(InboxImport.Problem) {
     var start = 0
@@ -42,17 +42,10 @@ struct ExportSplitter {
       }
       try scan(byte)
       guard depth == 0 else { continue }
-      let end = UnsafeRawBufferPointer(rebasing: piece[start...index])
-      if partial.isEmpty {
-        try add(end, recordStart)
-      } else {
-        partial.append(contentsOf: end)
-        let whole = partial
-        partial.removeAll(keepingCapacity: true)
-        let position = recordStart
-        try whole.withUnsafeBytes { bytes in Result { () throws(InboxImport.Problem) in try add(bytes, position) } }
-          .get()
-      }
+      let whole = partial + piece[start...index]
+      partial = []
+      let position = recordStart
+      try whole.withUnsafeBytes { text in Result { () throws(InboxImport.Problem) in try add(text, position) } }.get()
     }
     guard depth > 0 else { return }
     partial.append(contentsOf: piece[start...])

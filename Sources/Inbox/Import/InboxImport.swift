@@ -65,7 +65,7 @@ package struct InboxImport {
   /// Reads the next chunk of the file.
   ///
   /// - Throws: `Problem`; do not use the import afterwards.
-  package mutating func read(_ piece: UnsafeRawBufferPointer) throws(Problem) {
+  package mutating func read(_ piece: [UInt8]) throws(Problem) {
     try splitter.read(piece) { text, start throws(Problem) in try content.add(text, at: start) }
   }
 

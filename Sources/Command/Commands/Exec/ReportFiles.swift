@@ -141,9 +141,7 @@ extension ExportFile {
     var merge = ExportMerge(files.map { file in { try file.next() } })
     var reading = InboxImport(maxBytes: maxBytes)
     do {
-      while let record = try merge.next() {
-        try (record + [UInt8(ascii: "\n")]).withUnsafeBytes { try reading.read($0) }
-      }
+      while let record = try merge.next() { try reading.read(record + [UInt8(ascii: "\n")]) }
       return try records(of: try reading.finish())
     } catch let problem as ExportMerge.Problem {
       throw CommandFailure(.usage, "\(paths[problem.input]):\(problem.problem)".onOneLine)

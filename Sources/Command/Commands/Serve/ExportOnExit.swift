@@ -88,8 +88,8 @@ struct ExportFile {
     let file = try opened?.file ?? FileParts(path)
     var reading = InboxImport(maxBytes: maxBytes)
     do {
-      try opened?.start.withUnsafeBytes { try reading.read($0) }
-      while let part = try file.next() { try part.withUnsafeBytes { try reading.read($0) } }
+      if let opened { try reading.read(Array(opened.start)) }
+      while let part = try file.next() { try reading.read(Array(part)) }
       return try reading.finish()
     } catch let problem as InboxImport.Problem {
       throw CommandFailure(.usage, "\(path):\(problem)".onOneLine)
