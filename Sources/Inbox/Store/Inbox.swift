@@ -97,11 +97,10 @@ package final class Inbox: Sendable {
   /// The records are visible to all readers when this returns, so the responses may be sent. Older records are
   /// evicted if the limits require it.
   ///
+  /// - Parameter isCounted: Whether the records are pushes that this server received.
   /// - Returns: The `seq` of the first record; the others follow without a gap. 0 if there were none.
   @discardableResult
-  package func append(_ records: inout [Record]) -> Int { append(&records, isCounted: true) }
-
-  private func append(_ records: inout [Record], isCounted: Bool) -> Int {
+  package func append(_ records: inout [Record], isCounted: Bool = true) -> Int {
     guard !records.isEmpty else { return 0 }
     let deviceTokens = notifier.deviceTokens(of: records)
     let first = state.withLockedValue { state in
@@ -110,9 +109,8 @@ package final class Inbox: Sendable {
       state.nextSeq += records.count
       if isCounted {
         state.counts.add(records)
-        if writer?.countAsLostIfFull(
-          keptCount(of: records), waiting: state.waitingRecords - records.count) ?? false
-        {
+        let kept = records.count { recording.keeps($0.pushKey) }
+        if writer?.countAsLostIfFull(kept, waiting: state.waitingRecords - records.count) ?? false {
           discard(from: &records, &state) { _ in true }
         } else if recording != .all {
           discard(from: &records, &state) { !recording.keeps($0.pushKey) }
@@ -249,8 +247,6 @@ package final class Inbox: Sendable {
     }
     return range
   }
-
-  private func keptCount(of records: [Record]) -> Int { records.count { recording.keeps($0.pushKey) } }
 
   /// Removes new records that are not kept.
   private func discard(

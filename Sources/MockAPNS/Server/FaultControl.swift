@@ -42,7 +42,8 @@ package final class FaultControl: Sendable {
   private let state: NIOLockedValueBox<State>
   /// The profile, with its parameters, and the seed that the server started with.
   private let initialSelection: (selectedProfile: SelectedProfile, seed: UInt64)
-  private let ruleCounters: RuleCounters
+  /// The counters of the rules.
+  package let counters: RuleCounters
   private let generatedNames = Atomic<Int>(0)
   private let configuration: Configuration
   private let seed: UInt64
@@ -53,7 +54,7 @@ package final class FaultControl: Sendable {
   init(configuration: Configuration, seed: UInt64, connections: Connections, events: EventLog, logger: Logger) {
     self.events = events
     self.configuration = configuration
-    ruleCounters = RuleCounters(areStored: configuration.recordWriter != nil)
+    counters = RuleCounters(areStored: configuration.recordWriter != nil)
     self.seed = seed
     self.connections = connections
     self.logger = logger
@@ -63,7 +64,7 @@ package final class FaultControl: Sendable {
     let selection = FaultSelection(initialSelection.selectedProfile, seed: initialSelection.seed)
     state = NIOLockedValueBox(State(selection: selection))
     activePolicy = PublishedValue(
-      Self.activePolicy(selection, configuration: configuration, ruleCounters: ruleCounters, before: nil))
+      Self.activePolicy(selection, configuration: configuration, ruleCounters: counters, before: nil))
     // Schedules the profile's end.
     change { _ in }
   }
@@ -97,9 +98,6 @@ package final class FaultControl: Sendable {
 
   /// The current selection.
   package var selection: FaultSelection { state.withLockedValue { $0.selection } }
-
-  /// The counters of the rules.
-  package var counters: RuleCounters { ruleCounters }
 
   // MARK: - Profile
 
@@ -259,18 +257,11 @@ package final class FaultControl: Sendable {
   /// - Throws: `ProfileFailure` if the text is invalid, or if the active profile would become invalid. Then nothing
   ///   changes.
   package func store(name: String, text: String) throws(ProfileFailure) -> (loaded: LoadedProfile, isNew: Bool) {
-    let result = library.update { library in
-      Result { () throws(ProfileFailure) in
-        let isNew = library.source(named: name) == nil
-        let (changed, loaded) = try library.adding(name: name, text: text)
-        try rebuildActiveProfile(from: library, to: changed)
-        library = changed
-        invalidateLibraryNames()
-        configuration.recordWriter?.serverState.didChange(Self.profileRows + name)
-        return (loaded: loaded, isNew: isNew)
-      }
+    try changeLibrary(name) { library throws(ProfileFailure) in
+      let isNew = library.source(named: name) == nil
+      let (changed, loaded) = try library.adding(name: name, text: text)
+      return (changed, (loaded, isNew))
     }
-    return try result.get()
   }
 
   /// Removes a stored profile from the library; a profile that it replaced is available again.
@@ -278,16 +269,24 @@ package final class FaultControl: Sendable {
   /// - Throws: `ProfileFailure` if it was not stored, or if the active profile would become invalid. Then nothing
   ///   changes.
   package func removeProfile(_ name: String) throws(ProfileFailure) {
+    try changeLibrary(name) { library throws(ProfileFailure) in (try library.removing(name: name), ()) }
+  }
+
+  /// Replaces the library by one with another profile of this name, and the active profile if it differs there.
+  private func changeLibrary<Result>(
+    _ name: String, _ make: (ProfileLibrary) throws(ProfileFailure) -> (ProfileLibrary, Result)
+  ) throws(ProfileFailure) -> Result {
     let result = library.update { library in
-      Result { () throws(ProfileFailure) in
-        let changed = try library.removing(name: name)
+      Swift.Result { () throws(ProfileFailure) in
+        let (changed, result) = try make(library)
         try rebuildActiveProfile(from: library, to: changed)
         library = changed
         invalidateLibraryNames()
         configuration.recordWriter?.serverState.didChange(Self.profileRows + name)
+        return result
       }
     }
-    try result.get()
+    return try result.get()
   }
 
   /// Rebuilds the active profile if it differs in the new library.
@@ -394,7 +393,7 @@ package final class FaultControl: Sendable {
 
   /// Resets the counters of all rules, including those that draws by attempt use.
   package func resetCounters() {
-    ruleCounters.reset()
+    counters.reset()
     // Restart the windows and ramps of the profile's rules.
     change { $0.activatedAt = MachineTime.nanoseconds }
   }
@@ -427,7 +426,7 @@ package final class FaultControl: Sendable {
       for added in selection.added { state.usedNames.add(added.rule) }
       activePolicy.update { current in
         current = Self.activePolicy(
-          selection, configuration: configuration, ruleCounters: ruleCounters, before: current)
+          selection, configuration: configuration, ruleCounters: counters, before: current)
       }
       state.expiry?.cancel()
       state.expiry = expiry(of: selection)
