@@ -1,4 +1,3 @@
-internal import APNSMockRules
 internal import NIOConcurrencyHelpers
 package import APNSMockNotation
 

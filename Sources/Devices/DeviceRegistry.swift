@@ -216,9 +216,6 @@ package struct DeviceLoader {
       app.bundleID, environment: app.environment, state: app.state, to: device)
     for token in app.tokens { try tables.add(token, to: installation, now: now) }
   }
-
-  /// The numbers of devices and tokens so far.
-  package var counts: (devices: Int, tokens: Int) { (tables.deviceCount, tables.tokenCount) }
 }
 
 extension DeviceTables {

@@ -142,9 +142,6 @@ struct DeviceTables: Sendable {
   /// The bundle ids and topics, also those that are no longer in use.
   var allNames: [String] { names }
 
-  /// Returns the index of a name that is in use, or `none`.
-  func index(ofName name: String) -> Index { nameIndices[name] ?? Self.none }
-
   // MARK: - Changes
 
   /// Adds a device without apps. The id must not be in use.

@@ -122,11 +122,6 @@ package final class HTTP2ClientSession {
     }
   }
 
-  /// Ends the connection with GOAWAY NO_ERROR.
-  package func goAway() {
-    nghttp2_session_terminate_session(session, HTTP2ErrorCode.noError.rawValue)
-  }
-
   // MARK: - nghttp2's callbacks
 
   private static func install(_ callbacks: OpaquePointer?) {

@@ -21,9 +21,6 @@ package struct HTTP2Settings: Sendable, Equatable {
     self.maxHeaderListSize = maxHeaderListSize
   }
 
-  /// Whether no setting is changed.
-  var isEmpty: Bool { maxConcurrentStreams == nil && initialWindowSize == nil && maxHeaderListSize == nil }
-
   /// The entries passed to nghttp2, in the order of their identifiers.
   var entries: [nghttp2_settings_entry] {
     var entries: [nghttp2_settings_entry] = []

@@ -59,7 +59,4 @@ package enum HTTPStatus {
 
   /// Returns whether a response with this status reports success (RFC 9110 section 15.3).
   package static func isSuccess(_ status: Int) -> Bool { (200..<300).contains(status) }
-
-  /// Returns whether a response with this status, as a record keeps it, reports success.
-  package static func isSuccess(_ status: Int16) -> Bool { isSuccess(Int(status)) }
 }

@@ -17,11 +17,6 @@ package struct TextPattern: Sendable, Equatable {
     self.init(pieces: text.utf8.split(separator: UInt8(ascii: "*"), omittingEmptySubsequences: false), foldsCase)
   }
 
-  /// Creates a pattern for exactly this text, with ASCII letters compared without case.
-  package init(literal text: String) {
-    self.init(pieces: [text.utf8], true)
-  }
-
   /// Creates a pattern for these texts in order with any bytes between them. For syntaxes that can escape a `*`.
   package init(pieces: [String], foldsCase: Bool) {
     self.init(pieces: pieces.map(\.utf8), foldsCase)

@@ -37,11 +37,6 @@ import Testing
     #expect(Self.text { $0.string(text) } == json)
   }
 
-  @Test func replacesInvalidUTF8() {
-    let bytes: [UInt8] = [0x61, 0xFF, 0x62]
-    #expect(Self.text { writer in bytes.withUnsafeBytes { writer.string(decoding: $0) } } == "\"a\u{FFFD}b\"")
-  }
-
   @Test func putsVerbatimJSONOnOneLine() {
     let bytes = Array("{ \"b\":1.0,\r\n  \"a\":\"x\\ny\"\n}".utf8)
     #expect(

@@ -1,4 +1,3 @@
-internal import Hummingbird
 internal import NIOCore
 internal import NIOHTTPTypes
 

@@ -1,5 +1,4 @@
 package import APNSMockRules
-internal import APNSMockHTTPMessage
 internal import APNSMockNotation
 
 /// The values that a fixture file may omit.

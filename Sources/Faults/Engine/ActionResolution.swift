@@ -1,6 +1,5 @@
 import APNSMockRules
 import APNSMockFaultModel
-import APNSMockNotation
 
 /// Resolves the action of a rule that fired: one action of a choice, the next step of a sequence, a delay of a fixed
 /// length.

@@ -1,5 +1,4 @@
 import APNSMockFaultModel
-internal import APNSMockRules
 internal import APNSMockNotation
 
 /// A condition prepared for evaluation: JSON pointers are parsed, and texts are in lower case where case does not

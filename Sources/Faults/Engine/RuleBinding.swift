@@ -1,6 +1,5 @@
 package import APNSMockFaultModel
 package import APNSMockNotation
-internal import APNSMockPushQuery
 
 /// What limits an added rule to some pushes, so that test suites which share a server do not disturb each other.
 package struct RuleBinding: Sendable, Equatable {

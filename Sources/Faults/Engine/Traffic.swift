@@ -1,5 +1,4 @@
 package import APNSMockNotation
-import APNSMockFaultModel
 package import APNSMockRules
 package import APNSMockHTTPMessage
 

@@ -1,4 +1,3 @@
-import APNSMockFaultModel
 package import APNSMockNotation
 
 /// An error or a warning in a profile or a rule.

@@ -1,5 +1,4 @@
 internal import APNSMockFaultModel
-internal import APNSMockNotation
 
 // Comparisons that find rules which can never fire. They are conservative: false may mean "unknown".
 

@@ -1,5 +1,4 @@
 internal import APNSMockRules
-internal import APNSMockNotation
 
 /// Which push each attempt belongs to, for all verdicts about several attempts.
 ///

@@ -1,4 +1,3 @@
-internal import APNSMockRules
 internal import APNSMockNotation
 
 /// Pushes that are sent again after an accepted attempt whose complete response was written, for `duplicate` and

@@ -1,5 +1,3 @@
-internal import APNSMockNotation
-
 internal import APNSMockRules
 
 /// The provider tokens used on one connection, for `jwt-churn`.

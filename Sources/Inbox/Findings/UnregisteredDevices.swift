@@ -1,5 +1,3 @@
-internal import APNSMockNotation
-
 internal import APNSMockRules
 
 /// Device tokens with a 410 response, and later pushes to them, for `retried-410`.

@@ -1,4 +1,3 @@
-internal import APNSMockRules
 internal import APNSMockHTTPMessage
 
 /// The result of an attempt in format 1 of exports: a word, and whether APNs' rules accepted

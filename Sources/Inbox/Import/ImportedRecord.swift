@@ -2,7 +2,6 @@ internal import APNSMockNotation
 
 internal import APNSMockRules
 internal import APNSMockFaultModel
-internal import APNSMockHTTPMessage
 
 /// The members of a record's JSON; nil for a member that is absent or null.
 ///

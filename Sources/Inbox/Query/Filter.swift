@@ -34,8 +34,6 @@ package struct Filter: Sendable {
 
   /// The maximum number of conditions.
   package static let maxConditions = QueryText.maxConditions
-  /// The maximum length of a query, or of a condition's value, in bytes.
-  package static let maxLength = QueryText.maxLength
 
   /// The groups in the order of evaluation, cheapest first.
   private(set) var groups: [Group] = []
@@ -85,13 +83,6 @@ package struct Filter: Sendable {
       throw FilterError(
         field: "scope", value: query, hint: "Use a query such as topic:com.example.app, or omit it for all pushes.")
     }
-  }
-
-  /// Adds a condition from the name and value of a parameter.
-  mutating func add(
-    name: String, value: String, additionalNames: [String] = [], in context: FilterContext = FilterContext()
-  ) throws(FilterError) {
-    try add(QueryTerm(name: name, value: value), additionalNames: additionalNames, in: context)
   }
 
   /// Adds one condition.

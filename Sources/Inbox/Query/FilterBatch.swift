@@ -24,8 +24,6 @@ struct FilterBatch {
     remaining = 1
   }
 
-  var count: Int { records.count }
-
   /// The `seq` of the first record.
   var firstSeq: Int { records.borrow(0) { $0.seq } }
 

@@ -1,5 +1,3 @@
-internal import APNSMockRules
-
 /// What APNs did with a push. Sealed when the header fields of the response are given to the connection.
 package enum Decision: String, CaseIterable, Sendable {
   /// APNs accepted the push, whatever the client learned of it.
@@ -38,9 +36,6 @@ package enum Ending: String, CaseIterable, Sendable {
 
   /// Whether the server certainly did not process the push.
   var excludesProcessing: Bool { self == .refused || self == .incomplete || self == .malformed }
-
-  /// Whether the client cannot know the decision.
-  var hidesDecision: Bool { self == .reset || self == .disconnected || self == .cancelled }
 }
 
 extension Record {
@@ -120,10 +115,4 @@ package struct AttemptEnd: Sendable, Equatable {
 
   /// An attempt that has neither a decision nor an ending.
   package static let pending = AttemptEnd(.pending, .pending)
-}
-
-/// What follows for the provider from an attempt.
-extension Record.Outcome {
-  /// Whether the client got no usable response, so that the push may or may not have arrived.
-  var isLost: Bool { self == .responseLost || self == .unanswered || self == .incomplete }
 }

@@ -1,5 +1,4 @@
 internal import APNSMockRules
-internal import APNSMockHTTPMessage
 
 /// Records in ascending order, each with a 16-bit hash of its device token. The hashes find the few records of
 /// one device among a million without reading the other records.

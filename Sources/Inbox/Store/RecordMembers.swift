@@ -1,5 +1,4 @@
 package import APNSMockRules
-internal import APNSMockFaultModel
 package import APNSMockNotation
 
 /// The members of a record to show, such as `seq,apns.topic,served.status`.

@@ -1,5 +1,4 @@
 internal import APNSMockRules
-internal import APNSMockFaultModel
 internal import APNSMockNotation
 
 /// The reason why a record cannot be rendered in another format.

@@ -1,4 +1,3 @@
-internal import APNSMockFaultModel
 internal import APNSMockNotation
 internal import APNSMockPushQuery
 

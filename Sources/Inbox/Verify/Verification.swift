@@ -57,9 +57,6 @@ struct Expectation: Sendable {
 
   /// Returns whether this number of pushes may count.
   func permits(_ number: Int) -> Bool { allowsNone && number == 0 || count?.contains(number) != false }
-
-  /// Returns whether the record counts.
-  func counts(_ record: borrowing Record) -> Bool { selection.contains(record) && ending.matches(record) }
 }
 
 /// The allowed range of a count.

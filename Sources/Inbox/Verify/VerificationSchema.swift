@@ -1,6 +1,4 @@
-internal import APNSMockFaultModel
 package import APNSMockNotation
-internal import APNSMockPushQuery
 
 extension Verification {
   /// The maximum number of expectations.

@@ -1,6 +1,4 @@
 package import APNSMockInbox
-internal import APNSMockRules
-internal import APNSMockHTTPMessage
 internal import APNSMockNotation
 
 /// The description of a wait that ended without the wanted number of pushes: the numbers, and the most similar pushes.

@@ -1,10 +1,7 @@
-import APNSMockHTTP2Session
 package import APNSMockHTTPMessage
 import APNSMockInbox
-import Logging
 import NIOCore
 import NIOPosix
-import APNSMockNotation
 import APNSMockTLSEngine
 
 /// A client that sends pushes as a provider does, over one HTTP/2 connection with TLS. Used by `apns-mock send` and

@@ -1,5 +1,4 @@
 package import APNSMockFaultModel
-import APNSMockFaults
 
 /// An action on a whole connection, caused by a push, a rule or the admin API.
 package enum ConnectionAction: Sendable {

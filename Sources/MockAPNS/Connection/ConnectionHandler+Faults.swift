@@ -4,7 +4,6 @@ import APNSMockHTTP2Session
 import APNSMockInbox
 import Logging
 import NIOCore
-import APNSMockPlatformLibc
 import APNSMockTLSEngine
 
 /// Application of fault decisions to whole connections: handshakes, SETTINGS, GOAWAY, resets, silence.

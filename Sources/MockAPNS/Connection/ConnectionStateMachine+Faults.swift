@@ -1,5 +1,4 @@
 import APNSMockFaultModel
-import APNSMockFaults
 internal import APNSMockNotation
 
 /// The faults of a connection, and the steps of which each action on it consists. `ConnectionHandler` performs the steps,

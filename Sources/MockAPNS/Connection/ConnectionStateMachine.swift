@@ -1,5 +1,4 @@
 internal import APNSMockNotation
-import APNSMockFaultModel
 import NIOCore
 
 /// The state of a provider connection: decides what each event leads to. Performs no I/O and reads no clock:

@@ -1,8 +1,6 @@
 import APNSMockRules
 import APNSMockDevices
-import APNSMockFaultModel
 import APNSMockHTTPMessage
-import APNSMockInbox
 internal import APNSMockNotation
 
 extension AcceptedPush {

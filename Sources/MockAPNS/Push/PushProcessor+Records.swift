@@ -4,7 +4,6 @@ import APNSMockFaultModel
 import APNSMockHTTP2Session
 import APNSMockHTTPMessage
 import APNSMockInbox
-internal import APNSMockNotation
 
 /// Records of pushes, and of the ends of their attempts.
 extension PushProcessor {

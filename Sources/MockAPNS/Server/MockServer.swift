@@ -3,8 +3,6 @@ public import Logging
 import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
-import APNSMockPlatformLibc
-import APNSMockTLSEngine
 
 /// A mock of APNs that listens for provider connections.
 ///

@@ -34,8 +34,6 @@ struct ProxyProtocolHeader: Equatable {
   static let maxLength = 4096
   private static let fixedLength = 16
 
-  init(client: Endpoint?) { self.client = client }
-
   /// Parses the header at the beginning of `bytes` and consumes it.
   ///
   /// - Returns: nil if more bytes are needed.

@@ -3,8 +3,6 @@ package import APNSMockDevices
 package import APNSMockInbox
 import NIOConcurrencyHelpers
 package import APNSMockNotation
-import Synchronization
-import APNSMockTLSEngine
 
 extension FixtureDefaults {
   /// The defaults of a server's fixtures.

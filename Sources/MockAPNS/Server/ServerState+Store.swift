@@ -6,7 +6,6 @@ import APNSMockHTTPMessage
 import APNSMockInbox
 import Logging
 import NIOConcurrencyHelpers
-import APNSMockNotation
 import Synchronization
 import APNSMockTLSEngine
 

@@ -1,7 +1,5 @@
-import APNSMockRules
 import APNSMockFaultModel
 import APNSMockFaults
-internal import APNSMockNotation
 
 /// The actions of rules on connections.
 extension SimulationRun {

@@ -1,7 +1,6 @@
 import APNSMockRules
 import APNSMockFaultModel
 import APNSMockFaults
-import APNSMockHTTPMessage
 internal import APNSMockNotation
 
 /// The state of a running simulation.

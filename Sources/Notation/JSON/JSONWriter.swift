@@ -46,11 +46,6 @@ package struct JSONWriter: Sendable {
     bytes.append(UInt8(ascii: "\""))
   }
 
-  /// Writes bytes as a string; invalid UTF-8 is replaced by U+FFFD.
-  package mutating func string(decoding text: UnsafeRawBufferPointer) {
-    string(String(decoding: text, as: UTF8.self))
-  }
-
   /// Writes an integer as the next value.
   package mutating func integer(_ value: some BinaryInteger) {
     separate()

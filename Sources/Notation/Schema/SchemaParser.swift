@@ -59,11 +59,6 @@ package final class SchemaParser {
     fail(node, scalar.parameter.map { "\(message) (parameter \"\($0)\")" } ?? message, hint: hint)
   }
 
-  /// Records an error at the key of a value.
-  package func fail(atKey node: SchemaNode, _ message: String, hint: String? = nil) {
-    fail(at: node.keyPosition, node.path, message, hint: hint)
-  }
-
   package func fail(at position: TextPosition, _ path: String, _ message: String, hint: String? = nil) {
     problems.add(FileProblem(file: file, at: position, path: path, message, hint: hint))
   }

@@ -1,5 +1,4 @@
 import ArgumentParser
-import APNSMockNotation
 
 /// `apns-mock device start-activity`
 struct DeviceStartActivity: AsyncParsableCommand {

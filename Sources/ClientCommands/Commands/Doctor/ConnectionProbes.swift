@@ -3,7 +3,6 @@ import MockAPNS
 import HTTPTypes
 import NIOPosix
 import APNSMockNotation
-import APNSMockPlatformLibc
 import APNSMockTLSEngine
 
 // MARK: - DNS and TCP

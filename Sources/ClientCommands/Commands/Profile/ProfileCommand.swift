@@ -229,7 +229,6 @@ extension ListedProfile.Parameter {
 
 /// The admin API's description of the active fault profile, with the members that commands show.
 struct ActiveProfile: Decodable {
-  var summary: String
   var reference: String
   var seed: UInt64
   var halted: Bool

@@ -33,7 +33,6 @@ struct WaitCommand: AsyncParsableCommand {
   private struct Response: Decodable {
     var satisfied: Bool
     var items: [Push]
-    var matched: Int
     var message: String
     var text: String
     var complete: Bool

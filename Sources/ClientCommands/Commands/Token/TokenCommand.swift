@@ -1,5 +1,4 @@
 import ArgumentParser
-import APNSMockFaultModel
 import APNSMockFaults
 import MockAPNS
 import APNSMockNotation

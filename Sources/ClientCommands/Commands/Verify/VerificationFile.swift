@@ -1,6 +1,3 @@
-import APNSMockFaultModel
-import APNSMockFaults
-
 package import APNSMockNotation
 
 /// A file with expectations in JSON or YAML.

@@ -4,7 +4,6 @@ import NIOCore
 import NIOHTTP1
 import NIOPosix
 import APNSMockNotation
-import APNSMockPlatformLibc
 
 /// A client of a running server's admin listener. Each request uses its own connection.
 struct AdminClient: Sendable {

@@ -1,4 +1,3 @@
-import APNSMockFaultModel
 import APNSMockFaults
 import MockAPNS
 import APNSMockNotation
@@ -23,7 +22,6 @@ struct ServerStatus: Decodable {
     var proxy: PortFile.Address?
     /// Nil for a server of an older version.
     var manage: [PortFile.Address]?
-    var admin: PortFile.Address?
   }
 
   struct Authority: Decodable {

@@ -1,6 +1,5 @@
 import ArgumentParser
 package import MockAPNS
-import APNSMockNotation
 
 /// The options by which client commands locate a server.
 struct ServerFlags: ParsableArguments {

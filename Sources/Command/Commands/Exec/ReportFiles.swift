@@ -2,9 +2,7 @@ import APNSMockAdminAPI
 import ArgumentParser
 import APNSMockClientCommands
 import APNSMockInbox
-import APNSMockNotation
 import APNSMockRules
-import MockAPNS
 
 /// The flags of the report of a run.
 struct ReportFlags: ParsableArguments {

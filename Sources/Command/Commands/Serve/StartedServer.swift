@@ -1,6 +1,5 @@
 import APNSMockAdminAPI
 import APNSMockClientCommands
-import APNSMockDevices
 import APNSMockInbox
 import Logging
 import MockAPNS

@@ -1,6 +1,5 @@
 import APNSMockRules
 import APNSMockClientCommands
-import MockAPNS
 import APNSMockNotation
 
 /// The config file: YAML whose keys are the flag names with `_` (or `-`), and an `apns:` map with the limits of APNs.

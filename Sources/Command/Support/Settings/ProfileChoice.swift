@@ -1,5 +1,4 @@
 import APNSMockClientCommands
-import APNSMockFaultModel
 import APNSMockFaults
 import MockAPNS
 import APNSMockNotation

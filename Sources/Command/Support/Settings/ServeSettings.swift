@@ -1,7 +1,6 @@
 import APNSMockAdminAPI
 import APNSMockRules
 import APNSMockClientCommands
-import APNSMockFaultModel
 import APNSMockFaults
 import APNSMockInbox
 import Logging

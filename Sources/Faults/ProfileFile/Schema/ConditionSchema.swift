@@ -1,5 +1,4 @@
 package import APNSMockFaultModel
-internal import APNSMockRules
 package import APNSMockNotation
 
 extension Condition {

@@ -1,5 +1,5 @@
-package import APNSMockFaultModel
-package import APNSMockNotation
+internal import APNSMockFaultModel
+internal import APNSMockNotation
 
 extension Trigger {
   /// The schema of `trigger`.
@@ -55,11 +55,6 @@ extension Trigger {
         hint: "use at: accept, tls, request or response")
     }
     return isValid
-  }
-
-  /// Writes the trigger as an object with the keys of a profile file, without those that have their default value.
-  package func write(to writer: inout JSONWriter) {
-    writer.object { Self.schema.writeMembers(of: self, to: &$0) }
   }
 }
 
