@@ -76,8 +76,9 @@ enum CommandNames {
     }
   }
 
-  /// The commands that were renamed or merged, with those to use instead.
+  /// The commands that were renamed or merged, and what others call some, with those to use instead.
   private static let former: [[String]: String] = [
+    ["list"]: "ls", ["show"]: "get", ["push"]: "send", ["start"]: "serve", ["status"]: "healthcheck", ["logs"]: "tail",
     ["halt"]: "faults pause", ["resume"]: "faults resume", ["profile", "explain"]: "rule explain",
     ["config", "sample"]: "config",
   ]

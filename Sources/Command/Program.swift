@@ -58,10 +58,7 @@ extension ExitResult {
         // The parser's message: the error, the usage and where to find help.
         let message = APNSMock.fullMessage(for: error)
         let option = message.prefixMatch(of: /Error: Unknown option '--([a-z_-]+)/).map { String($0.1) }
-        let condition = option.flatMap {
-          UnknownOption.condition(for: $0, in: Array(CommandLine.arguments.dropFirst()))
-        }
-        let hint = condition.map { "A condition is an argument without --: \($0)" }
+        let hint = option.flatMap { UnknownOption.hint(for: $0, in: Array(CommandLine.arguments.dropFirst())) }
         self.init(
           status: .usage,
           lines: [hint, message.replacingPrefix("Error:", with: "error:")].compactMap(\.self).reversed())

@@ -105,6 +105,9 @@ extension QueryField {
       let (time, overflow) = now.addingReportingOverflow(seconds * 1000 + attoseconds / 1_000_000_000_000_000)
       return overflow || time == .min ? nil : time
     }
+    if DurationFormat.duration(text) != nil {
+      throw FilterError(field: term.name, value: text, hint: "Did you mean \(term.name):-\(text)?")
+    }
     // A plus sign in a query string decodes to a space, as in the zone +02:00.
     return TimestampFormat.milliseconds(text) ?? TimestampFormat.milliseconds(text.replacing(" ", with: "+"))
   }

@@ -96,7 +96,7 @@ package enum QueryField: String, CaseIterable, Sendable {
       "one of \((foldsCase ? words.map { "\"\($0)\"" } : words).joined(separator: ", "))"
     case .number: QueryValue.numberForms
     case .flag: "true or false"
-    case .time: "a time such as 2026-01-31T12:00:00.000Z (RFC 3339), or so long ago as -5m"
+    case .time: "a time such as 2026-01-31T12:00:00.000Z (RFC 3339), or a time before now such as -5m"
     case .size: QueryValue.sizeForms + (self == .size ? QueryValue.sizeBounds : "")
     }
   }

@@ -180,11 +180,18 @@ struct FilterArguments: ParsableArguments {
 
 /// Advice about options that a command does not have.
 package enum UnknownOption {
-  /// Returns the condition that an unknown option of a command with a filter probably means, such as `since:-5m` for
-  /// `--since -5m`; nil if the option has not the name of a field, or the command no filter.
+  /// Returns what an unknown option probably means: of a command with a filter a condition, such as `since:-5m` for
+  /// `--since -5m`, of `profile use` a parameter; nil for any other.
   ///
   /// - Parameter arguments: The arguments of the program.
-  package static func condition(for option: String, in arguments: [String]) -> String? {
+  package static func hint(for option: String, in arguments: [String]) -> String? {
+    if arguments.starts(with: ["profile", "use"]), arguments.count > 2 {
+      return "A parameter of the profile follows its name: '\(arguments[2])?\(option)=VALUE'"
+    }
+    return condition(for: option, in: arguments).map { "A condition is an argument without --: \($0)" }
+  }
+
+  private static func condition(for option: String, in arguments: [String]) -> String? {
     let filtering: [any ParsableCommand.Type] = [
       ListCommand.self, RemoveCommand.self, ExportCommand.self, TailCommand.self, WaitCommand.self,
       FindingsCommand.self,

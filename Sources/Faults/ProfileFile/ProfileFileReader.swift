@@ -91,8 +91,9 @@ enum ProfileFileReader {
   }
 
   private static func failure(_ path: String, _ what: String) -> ProfileProblem {
-    ProfileProblem(
-      file: path, "\(what): \(String(cString: strerror(errno)))",
-      hint: "check the permissions of the file and its folder")
+    let code = errno
+    return ProfileProblem(
+      file: path, "\(what): \(String(cString: strerror(code)))",
+      hint: code == ENOENT ? "check the path" : "check the permissions of the file and its folder")
   }
 }

@@ -213,8 +213,10 @@ package enum WrittenNumber {
   }
 
   /// Returns the number from 0 to 1 that a percentage means, as text: `0.3, without the percent sign` for `30%`, `0.3` for
-  /// `30`. Nil if the text is no percentage.
+  /// `30`; for `.3` and `0,3` the number as it must be written. Nil if the text is neither.
   package static func share(_ text: String) -> String? {
+    let written = (text.hasPrefix(".") ? "0" : "") + text.replacing(",", with: ".")
+    if written != text, let number = value(written), (0...1).contains(number) { return "\(number)" }
     let percent = percent(text)
     guard let number = percent ?? value(text), (0...100).contains(number), percent != nil || number > 1 else {
       return nil

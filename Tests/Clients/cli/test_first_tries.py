@@ -33,10 +33,16 @@ def test_a_port_out_of_range_is_named_for_every_command_and_form(binary):
     assert "HOST:PORT" in mistake(binary, "serve", "--apns", "127.0.0.1:x")
 
 
+def test_a_url_in_place_of_an_address_is_named(binary):
+    for arguments in [["serve", "--admin", "http://127.0.0.1:8197"], ["send", "ab", "--apns", "https://localhost:2197"]]:
+        assert "HOST:PORT without a scheme" in mistake(binary, *arguments), arguments
+
+
 @pytest.mark.parametrize(("text", "words"), [
     ("flaky-503?rate=30%", "did you mean 0.3, without the percent sign?"), ("flaky-503?rate=30", "did you mean 0.3?"),
     ("flaky-503?rate=30%25", "did you mean 0.3, without the percent sign?"),
     ("flaky-503?streak=3%25", "remove the percent sign"),
+    ("flaky-503?rate=.3", "did you mean 0.3?"), ("flaky-503?rate=0,3", "did you mean 0.3?"),
 ])
 def test_a_percent_sign_in_a_reference_is_named(binary, text, words):
     assert words in mistake(binary, "serve", "--profile", text)
@@ -66,6 +72,7 @@ def test_a_percent_sign_in_a_running_server_is_named(server, binary):
     ("name: x\nsummary: @x\n", "2:10", "a value cannot begin with @, put it in quotation marks"),
     ("name: x\nsummary: `x`\n", "2:10", "a value cannot begin with `"),
     ("name: x\nsummary: a: b\n", "2:11", "put a text with a colon in quotation marks"),
+    ('{"name": "x", // a comment\n "rules": []}\n', "2:9", "remove comments: JSON has none"),
 ])
 @pytest.mark.parametrize("command", [["profile", "lint"], ["fixtures", "lint"], ["verify", "--file"]], ids=" ".join)
 def test_what_yaml_cannot_read_is_named(binary, tmp_path, command, text, place, words):
@@ -74,7 +81,7 @@ def test_what_yaml_cannot_read_is_named(binary, tmp_path, command, text, place, 
     path = tmp_path / "x.yaml"
     path.write_text(text)
     error = mistake(binary, *command, path)
-    assert f"{path}:{place}: invalid YAML: " in error and words in error, error
+    assert f"{path}:{place}: invalid " in error and words in error, error
 
 
 @pytest.mark.parametrize("command", ["ls", "tail", "wait", "findings", "export"])
@@ -89,6 +96,40 @@ def test_an_option_that_is_a_condition_gets_a_hint(binary, command, arguments, h
 def test_other_unknown_options_get_no_such_hint(binary):
     for arguments in [["ls", "--sins", "5"], ["clock", "show", "--since", "5m"]]:
         assert "without --" not in mistake(binary, *arguments)
+
+
+def test_a_parameter_as_an_option_gets_a_hint(binary):
+    assert "'flaky-503?rate=VALUE'" in mistake(binary, "profile", "use", "flaky-503", "--rate", "0.3")
+
+
+def test_names_of_commands_elsewhere_get_a_hint(binary):
+    for name, command in {"list": "ls", "push": "send", "start": "serve", "logs": "tail"}.items():
+        assert f"use `apns-mock {command}`" in mistake(binary, name)
+
+
+def test_a_duration_without_its_sign_gets_a_hint(server):
+    for field in ["since", "until"]:
+        assert f"Did you mean {field}:-5m?" in server.command("ls", f"{field}:5m").stderr
+
+
+def test_what_is_not_there_is_named(server, tmp_path):
+    done = server.command("profile", "use", "./missing.yaml")
+    assert done.returncode == USAGE and "check the path" in done.stderr and "permissions" not in done.stderr
+    assert "specify JSON text, a file" in server.command("send", "ab12", "--payload", "").stderr
+
+
+def test_a_port_file_on_the_command_line_counts_more_than_variables(server, start, device):
+    other = start()
+    environment = clean_environment(APNS_MOCK_APNS=f"127.0.0.1:{server.port}", APNS_MOCK_ADMIN=f"127.0.0.1:{server.admin_port}")
+    for command in [["send", device], ["doctor"]]:
+        done = run(server.binary, *command, "--port-file", other.port_file, environment=environment)
+        assert done.returncode == 0, done.stderr
+    assert len(other.pushes()) == 2
+
+
+def test_a_rule_on_the_command_line_needs_no_braces(server):
+    done = server.command("rule", "add", "do: {delay: {fixed: 1ms}}", "--ttl", "1s")
+    assert done.returncode == 0 and "delay at request" in done.stdout, done.stderr
 
 
 def test_usual_paths_of_health_checks_get_a_hint(server):

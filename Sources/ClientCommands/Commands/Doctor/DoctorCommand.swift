@@ -67,10 +67,10 @@ struct DoctorCommand: AsyncParsableCommand {
 
   /// Returns the diagnosis to run, which flags, variables and the running server's admin API determine.
   private func diagnosis(_ environment: [String: String]) async throws -> Diagnosis {
-    let named = try Endpoint.named(byFlag: apns, of: .apns, environment)
+    let named = try MockServer.Endpoint.named(byFlag: apns, of: .apns, flags.server.variables(environment))
     let (running, known) = try await runningServer(environment)
     let files = ServerFiles(certs: flags.folder.certs, portFile: running?.portFile, environment: environment)
-    let standard = Endpoint(host: "127.0.0.1", port: 2197)
+    let standard = MockServer.Endpoint(host: "127.0.0.1", port: 2197)
     let endpoint = (named ?? running?.portFile?.apns.first?.endpoint ?? known?.apns.first ?? standard).reachable
     let credential = try credential.chosen(files)
     return Diagnosis(

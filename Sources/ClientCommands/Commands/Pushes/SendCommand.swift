@@ -81,7 +81,8 @@ struct SendCommand: AsyncParsableCommand {
     let environment = Environment.variables
     let running = try ServerLocation(flags.server, environment: environment)
     let files = ServerFiles(certs: flags.folder.certs, portFile: running.portFile, environment: environment)
-    let target = try await ProviderTarget(of: running, named: try Endpoint.named(byFlag: apns, of: .apns, environment))
+    let target = try await ProviderTarget(
+      of: running, named: try MockServer.Endpoint.named(byFlag: apns, of: .apns, flags.server.variables(environment)))
     let certificate = try providerCertificate.files()
     var headers = try pushHeaders(certificate)
     if certificate == nil {
@@ -117,6 +118,7 @@ struct SendCommand: AsyncParsableCommand {
       return Array(text.utf8)
     }
     // Text that begins with a brace is JSON, not a path.
+    if payload.isEmpty { throw CommandFailure(.usage, "--payload: specify JSON text, a file, or - for standard input") }
     let body = payload.trimmed.hasPrefix("{") ? Array(payload.utf8) : try Files.contents(of: payload)
     let problem = JSONText.problem(in: body)?.description
     let isObject = body.first { !" \t\r\n".utf8.contains($0) } == UInt8(ascii: "{")
@@ -127,7 +129,8 @@ struct SendCommand: AsyncParsableCommand {
   }
 
   private func outcome(
-    of push: PushClient.Push, at endpoint: Endpoint, _ files: ServerFiles, _ certificate: ProviderCertificateFiles?
+    of push: PushClient.Push, at endpoint: MockServer.Endpoint, _ files: ServerFiles,
+    _ certificate: ProviderCertificateFiles?
   ) async throws -> PushClient.Outcome {
     let name = endpoint.isAddress ? "localhost" : endpoint.host
     let client = PushClient(

@@ -89,7 +89,7 @@ struct RuleAdd: AsyncParsableCommand {
       """)
 
   @Argument(
-    help: .value("rule", "The rule: its JSON, a file with YAML or JSON, or - for standard input."),
+    help: .value("rule", "The rule: YAML or JSON, a file with it, or - for standard input."),
     completion: .yamlOrJSON)
   var rule: String
 
@@ -104,8 +104,8 @@ struct RuleAdd: AsyncParsableCommand {
   func validate() throws { try TimeToLive.check(ttl) }
 
   func run() async throws {
-    // Text that begins with a brace is JSON, not a path.
-    let isGiven = rule.trimmed.hasPrefix("{")
+    // Text with a brace in front or with a key is a rule, not a path.
+    let isGiven = rule.trimmed.hasPrefix("{") || rule.contains(": ")
     let text = isGiven ? rule : try Files.text(of: rule)
     // Validated locally first, because only here messages can point to lines of the file.
     let file = isGiven || rule == "-" ? "rule" : rule

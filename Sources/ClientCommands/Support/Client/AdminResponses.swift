@@ -30,7 +30,7 @@ struct ServerStatus: Decodable {
   }
 
   /// The listeners for providers.
-  var apns: [Endpoint] { addresses.apns.map(\.endpoint.reachable) }
+  var apns: [MockServer.Endpoint] { addresses.apns.map(\.endpoint.reachable) }
 }
 
 /// The response of `GET /clock`.
@@ -105,7 +105,8 @@ extension AdminClient.Response {
       throw CommandFailure(.usage, lines: problems.map { $0.called(file).text() })
     }
     var message = problem?.detail ?? problem?.title ?? "the server responded with \(status)"
-    if let hint = problem?.hint { message += ". " + hint }
+    // What "See problems." means is for programs only: the detail has the first one.
+    if let hint = problem?.hint, hint != "See problems." { message += (message.hasSuffix("?") ? " " : ". ") + hint }
     switch status {
     case 400, 422: throw CommandFailure(.usage, message)
     case 401:

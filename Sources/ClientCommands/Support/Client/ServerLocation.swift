@@ -19,6 +19,9 @@ struct ServerFlags: ParsableArguments {
       "token", "The token the admin listener requires. [APNS_MOCK_ADMIN_TOKEN] (default: the one in the port file)"))
   var adminToken: String?
 
+  /// Returns the variables that may name an address of the server: none beside `--port-file`, which may be another server's.
+  func variables(_ environment: [String: String]) -> [String: String] { portFile == nil ? environment : [:] }
+
   /// Returns the client of the server's admin API.
   ///
   /// - Throws: `CommandFailure` if the flags or the port file do not specify a server.
@@ -56,9 +59,9 @@ package struct ServerLocation: Sendable {
   /// Returns the admin address of the flag, else the variable, else the default of `serve`.
   ///
   /// - Throws: `CommandFailure` of status `usage` for an invalid address.
-  package static func adminEndpoint(flag: String?, _ environment: [String: String]) throws -> Endpoint {
-    try Endpoint.named(byFlag: flag, of: .admin, environment) ?? Configuration().admin
-      ?? Endpoint(host: "127.0.0.1", port: 8197)
+  package static func adminEndpoint(flag: String?, _ environment: [String: String]) throws -> MockServer.Endpoint {
+    try MockServer.Endpoint.named(byFlag: flag, of: .admin, environment) ?? MockServer.Configuration().admin
+      ?? MockServer.Endpoint(host: "127.0.0.1", port: 8197)
   }
 
   /// Returns the admin token that the variables specify.
