@@ -22,7 +22,7 @@ final class FuzzProvider {
     tls = try TLSConnection(
       client: hasCertificate ? server.clientContexts.1 : server.clientContexts.0, serverName: "localhost")
     let log = ConnectionLog(
-      number: state.nextConnectionNumber(), listener: 0, client: Endpoint(host: "127.0.0.1", port: 50000),
+      number: state.nextConnectionNumber(), listener: 0, client: MockServer.Endpoint(host: "127.0.0.1", port: 50000),
       events: state.events)
     try state.connections.add(channel, log: log)
     let listener = Listener(

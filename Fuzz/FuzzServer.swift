@@ -18,7 +18,7 @@ struct FuzzServer {
   let logger = Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() }
   /// The built-in profiles. Parsing one takes a thousand times as long as activating it.
   private let profiles: [String: SelectedProfile]
-  private let configuration: Configuration
+  private let configuration: MockServer.Configuration
 
   /// Uses the certificate folder in `FUZZ_CERTS`, which is kept for the next run.
   init() throws {
@@ -29,7 +29,7 @@ struct FuzzServer {
       try TLSContext(clientTrusting: [folder.caPath], certificate: (folder.clientPath, folder.clientKeyPath))
     )
     key = try ES256PrivateKey(pem: String(contentsOfFile: folder.providerKeyPath, encoding: .utf8))
-    var configuration = Configuration()
+    var configuration = MockServer.Configuration()
     let library = configuration.profiles
     profiles = try library.names.reduce(into: [:]) { profiles, name in
       guard let source = library.source(named: name) else { return }

@@ -28,7 +28,7 @@ import Testing
       """)
     #expect(merged.errors.isEmpty)
     let configuration = merged.settings.configuration
-    #expect(configuration.admin == Endpoint(host: "127.0.0.1", port: 0))
+    #expect(configuration.admin == MockServer.Endpoint(host: "127.0.0.1", port: 0))
     #expect(configuration.maxRecords == 10)
     #expect(configuration.maxBytes == 1_048_576)
     #expect(configuration.certificateNames == ["a.test", "b.test"])
@@ -45,14 +45,14 @@ import Testing
   func apnsAcceptsAnAddressAListOrAMap(_ yaml: String) {
     let merged = Self.merged(yaml)
     #expect(merged.errors.isEmpty)
-    #expect(merged.settings.configuration.apns == [Endpoint(host: "127.0.0.1", port: 9)])
+    #expect(merged.settings.configuration.apns == [MockServer.Endpoint(host: "127.0.0.1", port: 9)])
   }
 
   @Test(arguments: ["", "# nothing\n", "---\n", "{}"])
   func emptyFileChangesNothing(_ yaml: String) {
     let merged = Self.merged(yaml)
     #expect(merged.errors.isEmpty)
-    #expect(merged.settings.configuration.apns == Configuration().apns)
+    #expect(merged.settings.configuration.apns == MockServer.Configuration().apns)
   }
 
   @Test(arguments: [

@@ -17,7 +17,7 @@ import APNSMockNotation
   typealias Expectation = @Sendable (ServeSettings) -> Bool
 
   private static let accepted: [(Setting, [String], Expectation)] = [
-    (.apns, ["127.0.0.1:0"], { $0.configuration.apns == [Endpoint(host: "127.0.0.1", port: 0)] }),
+    (.apns, ["127.0.0.1:0"], { $0.configuration.apns == [MockServer.Endpoint(host: "127.0.0.1", port: 0)] }),
     (
       .apns, ["[::1]:2197", "localhost:65535"],
       { $0.configuration.apns.map(\.description) == ["[::1]:2197", "localhost:65535"] }
@@ -45,7 +45,7 @@ import APNSMockNotation
           && $0.configuration.apnsPlainListeners.map(\.environment) == [nil, .production]
       }
     ),
-    (.proxy, ["127.0.0.1:0"], { $0.configuration.proxy == Endpoint(host: "127.0.0.1", port: 0) }),
+    (.proxy, ["127.0.0.1:0"], { $0.configuration.proxy == MockServer.Endpoint(host: "127.0.0.1", port: 0) }),
     (.proxy, ["127.0.0.1:0=production"], { $0.configuration.proxyListener?.environment == .production }),
     (
       .manage, ["127.0.0.1:2195", "127.0.0.1:2196=production"],
@@ -54,7 +54,7 @@ import APNSMockNotation
           && $0.configuration.manageListeners.map(\.environment) == [nil, .production]
       }
     ),
-    (.admin, ["0.0.0.0:1"], { $0.configuration.admin == Endpoint(host: "0.0.0.0", port: 1) }),
+    (.admin, ["0.0.0.0:1"], { $0.configuration.admin == MockServer.Endpoint(host: "0.0.0.0", port: 1) }),
     (.certs, ["some/where"], { $0.configuration.certificates == "some/where" }),
     (.profiles, ["some/where"], { $0.configuration.profilesFolder == "some/where" }),
     (
@@ -94,10 +94,10 @@ import APNSMockNotation
     (.allowHost, ["ci.internal"], { $0.configuration.allowedHosts == ["ci.internal"] }),
     (.clientCA, ["one.pem", "two.pem"], { $0.configuration.clientAuthorities == ["one.pem", "two.pem"] }),
     (.upstream, ["sandbox"], { $0.upstream.isChosen && $0.upstream.endpoint.host == "api.sandbox.push.apple.com" }),
-    (.upstream, ["production"], { $0.upstream.endpoint == Endpoint(host: "api.push.apple.com", port: 443) }),
-    (.upstream, ["https://mock-1:2197"], { $0.upstream.endpoint == Endpoint(host: "mock-1", port: 2197) }),
-    (.upstream, ["https://mock-1/"], { $0.upstream.endpoint == Endpoint(host: "mock-1", port: 443) }),
-    (.upstream, ["https://[::1]"], { $0.upstream.endpoint == Endpoint(host: "::1", port: 443) }),
+    (.upstream, ["production"], { $0.upstream.endpoint == MockServer.Endpoint(host: "api.push.apple.com", port: 443) }),
+    (.upstream, ["https://mock-1:2197"], { $0.upstream.endpoint == MockServer.Endpoint(host: "mock-1", port: 2197) }),
+    (.upstream, ["https://mock-1/"], { $0.upstream.endpoint == MockServer.Endpoint(host: "mock-1", port: 443) }),
+    (.upstream, ["https://[::1]"], { $0.upstream.endpoint == MockServer.Endpoint(host: "::1", port: 443) }),
     (.upstreamCA, ["one.pem", "two.pem"], { $0.upstream.authorities == ["one.pem", "two.pem"] }),
     (.upstreamCert, ["c.pem"], { $0.upstream.certificate == "c.pem" }),
     (.upstreamKey, ["k.pem"], { $0.upstream.key == "k.pem" }),

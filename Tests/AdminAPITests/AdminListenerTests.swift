@@ -66,7 +66,7 @@ import Testing
 
   @Test func theAddressIsFreeOnceTheListenerHasStopped() async throws {
     try await TestServer.run { server in
-      var address = Endpoint(host: "127.0.0.1", port: 0)
+      var address = MockServer.Endpoint(host: "127.0.0.1", port: 0)
       for _ in 0..<3 {
         let admin = try await AdminServer.start(server.state, at: address, version: "1")
         address = admin.address

@@ -183,7 +183,8 @@ import Testing
 
   @Test func silentClientDoesNotPreventStop() async throws {
     try await TestServer.run { server in
-      let admin = try await AdminServer.start(server.state, at: Endpoint(host: "127.0.0.1", port: 0), version: "1")
+      let admin = try await AdminServer.start(
+        server.state, at: MockServer.Endpoint(host: "127.0.0.1", port: 0), version: "1")
       let client = RawClient(port: admin.address.port)
       async let silent = client.exchange("GET /livez HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\n")
       while await client.get("/livez").status != 200 {}

@@ -11,7 +11,8 @@ import Testing
   private func run(_ body: (TestServer) async throws -> Void) async throws {
     try await TestServer.run { server in
       let admin = try await AdminServer.start(
-        server.state, at: Endpoint(host: "127.0.0.1", port: 0), version: "1", clientTimeout: .milliseconds(300))
+        server.state, at: MockServer.Endpoint(host: "127.0.0.1", port: 0), version: "1",
+        clientTimeout: .milliseconds(300))
       do {
         try await body(TestServer(server: server.server, admin: admin))
       } catch {

@@ -12,17 +12,17 @@ import Testing
 @Suite struct AdminClientTests {
   /// Runs `body` with a server on free ports that has its own certificates.
   private static func withServer(
-    adminToken: String? = nil, _ body: (MockServer, _ admin: Endpoint) async throws -> Void
+    adminToken: String? = nil, _ body: (MockServer, _ admin: MockServer.Endpoint) async throws -> Void
   ) async throws {
     let folder = try TemporaryFolder()
-    var configuration = Configuration()
-    configuration.apns = [Endpoint(host: "127.0.0.1", port: 0)]
+    var configuration = MockServer.Configuration()
+    configuration.apns = [MockServer.Endpoint(host: "127.0.0.1", port: 0)]
     configuration.certificates = folder.path
     configuration.adminToken = adminToken
     configuration.threads = 1
     let server = try await MockServer.start(configuration)
     let admin = try await AdminServer.start(
-      server.state, at: Endpoint(host: "127.0.0.1", port: 0), version: "1.0.0")
+      server.state, at: MockServer.Endpoint(host: "127.0.0.1", port: 0), version: "1.0.0")
     server.state.phase = .ready
     do {
       try await body(server, admin.address)
@@ -35,7 +35,9 @@ import Testing
     await server.stop()
   }
 
-  private static func running(at admin: Endpoint, _ environment: [String: String] = [:]) throws -> ServerLocation {
+  private static func running(at admin: MockServer.Endpoint, _ environment: [String: String] = [:]) throws
+    -> ServerLocation
+  {
     try ServerLocation(ServerFlags.parse(["--admin", admin.description]), environment: environment)
   }
 
@@ -49,10 +51,10 @@ import Testing
   }
 
   @Test func namedProviderAddressNeedsNoServer() async throws {
-    let named = Endpoint(host: "0.0.0.0", port: 9)
-    let nobody = try Self.running(at: Endpoint(host: "127.0.0.1", port: 1))
+    let named = MockServer.Endpoint(host: "0.0.0.0", port: 9)
+    let nobody = try Self.running(at: MockServer.Endpoint(host: "127.0.0.1", port: 1))
     let target = try await ProviderTarget(of: nobody, named: named)
-    #expect(target.endpoint == Endpoint(host: "127.0.0.1", port: 9))
+    #expect(target.endpoint == MockServer.Endpoint(host: "127.0.0.1", port: 9))
     await #expect(throws: CommandFailure.self) { try await ProviderTarget(of: nobody, named: nil) }
   }
 

@@ -62,9 +62,10 @@ import APNSMockNotation
 
   @Test func serverIsFoundByItsPort() throws {
     let known = ServerDetails(
-      admin: Endpoint(host: "127.0.0.1", port: 1), apns: [Endpoint(host: "127.0.0.1", port: 2197)],
+      admin: MockServer.Endpoint(host: "127.0.0.1", port: 1),
+      apns: [MockServer.Endpoint(host: "127.0.0.1", port: 2197)],
       environment: "sandbox", clockAhead: 0, isFrozen: false, keys: [], authority: nil, isNamed: false)
-    #expect(known.listens(on: Endpoint(host: "push.internal", port: 2197)))
-    #expect(!known.listens(on: Endpoint(host: "127.0.0.1", port: 3197)))
+    #expect(known.listens(on: MockServer.Endpoint(host: "push.internal", port: 2197)))
+    #expect(!known.listens(on: MockServer.Endpoint(host: "127.0.0.1", port: 3197)))
   }
 }

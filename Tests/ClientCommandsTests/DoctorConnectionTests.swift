@@ -14,7 +14,7 @@ import Testing
 @Suite struct DoctorConnectionTests {
   /// Returns the diagnosis of `doctor` for an endpoint, as a client that trusts `authority`.
   private static func examine(
-    _ endpoint: Endpoint, as name: String = "localhost", trusting authority: String? = nil,
+    _ endpoint: MockServer.Endpoint, as name: String = "localhost", trusting authority: String? = nil,
     known: ServerDetails? = nil, timeout: Duration = .seconds(60)
   ) async throws -> DiagnosisReport {
     var diagnosis = Diagnosis(
@@ -34,7 +34,8 @@ import Testing
   }
 
   @Test func unknownHostName() async throws {
-    let diagnosis = try await Self.examine(Endpoint(host: "nowhere.invalid", port: 2197), as: "nowhere.invalid")
+    let diagnosis = try await Self.examine(
+      MockServer.Endpoint(host: "nowhere.invalid", port: 2197), as: "nowhere.invalid")
     #expect(diagnosis.failed == [.resolve])
     #expect(diagnosis.repair(.resolve).contains("hosts file (127.0.0.1 nowhere.invalid)"))
     #expect(diagnosis.repair(.resolve).contains("--apns 127.0.0.1:2197 --server-name nowhere.invalid"))
@@ -51,7 +52,7 @@ import Testing
   }
 
   @Test func connectionRefused() async throws {
-    let endpoint = Endpoint(host: "127.0.0.1", port: try await Self.freePort())
+    let endpoint = MockServer.Endpoint(host: "127.0.0.1", port: try await Self.freePort())
     let diagnosis = try await Self.examine(endpoint)
     #expect(diagnosis.failed == [.connect])
     #expect(diagnosis.seen(.connect) == "\(endpoint): connection refused")
@@ -61,7 +62,7 @@ import Testing
 
   @Test func serverOnAnotherPort() async throws {
     try await TestServer.run { mock in
-      let endpoint = Endpoint(host: "127.0.0.1", port: try await Self.freePort())
+      let endpoint = MockServer.Endpoint(host: "127.0.0.1", port: try await Self.freePort())
       let diagnosis = try await Self.examine(endpoint, known: mock.known())
       #expect(diagnosis.failed == [.connect])
       #expect(
@@ -75,7 +76,7 @@ import Testing
       .serverChannelOption(ChannelOptions.backlog, value: 0)
       .serverChannelOption(ChannelOptions.autoRead, value: false)
       .bind(host: "127.0.0.1", port: 0).get()
-    let endpoint = Endpoint(host: "127.0.0.1", port: full.localAddress?.port ?? 0)
+    let endpoint = MockServer.Endpoint(host: "127.0.0.1", port: full.localAddress?.port ?? 0)
     var waiting: [any Channel] = []
     for _ in 0..<4 {
       let channel = try? await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)

@@ -168,7 +168,7 @@ import Testing
     let now: Int64 = 1_800_000_000_123
     let token = DecodedToken(keyID: "K", teamID: "T", issuedAt: Double(now))
     let diagnosis = Diagnosis(
-      endpoint: Endpoint(host: "localhost", port: 1), serverName: "localhost", credential: .token("", token),
+      endpoint: MockServer.Endpoint(host: "localhost", port: 1), serverName: "localhost", credential: .token("", token),
       topic: "com.example.app")
     #expect(
       diagnosis.checkClocks(now: now)

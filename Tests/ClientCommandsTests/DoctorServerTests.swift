@@ -15,7 +15,7 @@ import Testing
     + [0, 1, 0, 0, 0x10, 0, 0, 3, 0, 0, 0, 1, 0, 5, 0, 0, 0x40, 0, 0, 6, 0, 0, 0x1F, 0x40]
 
   private static func examine(
-    _ endpoint: Endpoint, as name: String = "localhost", trusting authority: String?,
+    _ endpoint: MockServer.Endpoint, as name: String = "localhost", trusting authority: String?,
     timeout: Duration = .seconds(60)
   ) async throws -> DiagnosisReport {
     let token = try Credential(jwt: "e30.e30.")

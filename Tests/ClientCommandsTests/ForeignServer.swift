@@ -20,11 +20,11 @@ final class ForeignServer: Sendable {
   }
 
   /// The address at which the server listens.
-  let endpoint: Endpoint
+  let endpoint: MockServer.Endpoint
   private let channel: any Channel
 
   /// Runs `body` while the server listens.
-  static func run(_ manner: Behavior, _ body: (Endpoint) async throws -> Void) async throws {
+  static func run(_ manner: Behavior, _ body: (MockServer.Endpoint) async throws -> Void) async throws {
     let server = try await ForeignServer(manner)
     do {
       try await body(server.endpoint)
@@ -49,7 +49,7 @@ final class ForeignServer: Sendable {
         }
       }
       .bind(host: "127.0.0.1", port: 0).get()
-    endpoint = Endpoint(host: "127.0.0.1", port: channel.localAddress?.port ?? 0)
+    endpoint = MockServer.Endpoint(host: "127.0.0.1", port: channel.localAddress?.port ?? 0)
   }
 }
 

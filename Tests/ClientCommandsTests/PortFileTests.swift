@@ -9,14 +9,14 @@ import Testing
 /// The file that a ready server writes for scripts.
 @Suite struct PortFileTests {
   private static let example = PortFile(
-    pid: 812, apns: [listener(40123)], admin: Endpoint(host: "127.0.0.1", port: 40124),
+    pid: 812, apns: [listener(40123)], admin: MockServer.Endpoint(host: "127.0.0.1", port: 40124),
     ca: "/c/ca.pem", keyID: "MOCKKEY001", teamID: "MOCKTEAM01", key: "/c/AuthKey_MOCKKEY001.p8", environment: .sandbox,
     seed: 918_273, adminToken: nil)
 
   private static func listener(
     _ port: Int, host: String = "127.0.0.1", _ environment: PushEnvironment = .sandbox
   ) -> PortFile.Listener {
-    PortFile.Listener(endpoint: Endpoint(host: host, port: port), environment: environment)
+    PortFile.Listener(endpoint: MockServer.Endpoint(host: host, port: port), environment: environment)
   }
 
   @Test func portFileContentIsAsDocumented() {

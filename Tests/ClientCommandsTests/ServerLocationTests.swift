@@ -11,8 +11,8 @@ import Testing
 @Suite struct ServerLocationTests {
   private static func portFile(admin port: Int, token: String? = nil, in folder: TemporaryFolder) throws -> String {
     let file = PortFile(
-      pid: 1, apns: [PortFile.Listener(endpoint: Endpoint(host: "127.0.0.1", port: 1))],
-      admin: Endpoint(host: "127.0.0.1", port: port),
+      pid: 1, apns: [PortFile.Listener(endpoint: MockServer.Endpoint(host: "127.0.0.1", port: 1))],
+      admin: MockServer.Endpoint(host: "127.0.0.1", port: port),
       ca: "/c/ca.pem",
       keyID: "K", teamID: "T", key: "/c/k.p8", environment: .sandbox, seed: 1, adminToken: token)
     return try folder.file("\(port).json", String(decoding: file.json, as: UTF8.self))
@@ -33,7 +33,7 @@ import Testing
     if variables.contains("port") { environment["APNS_MOCK_PORT_FILE"] = try Self.portFile(admin: 12, in: folder) }
     if variables.contains("admin") { environment["APNS_MOCK_ADMIN"] = "127.0.0.1:22" }
     let server = try ServerLocation(ServerFlags.parse(arguments), environment: environment)
-    #expect(server.client.endpoint == Endpoint(host: "127.0.0.1", port: result))
+    #expect(server.client.endpoint == MockServer.Endpoint(host: "127.0.0.1", port: result))
   }
 
   @Test func tokenIsReadFromThePortFile() throws {

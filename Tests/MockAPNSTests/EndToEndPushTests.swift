@@ -181,7 +181,7 @@ import Testing
   @Test func secondServerUsesTheSameFolder() async throws {
     try await TestServer.run { test in
       var configuration = test.state.configuration
-      configuration.apns = [Endpoint(host: "127.0.0.1", port: 0)]
+      configuration.apns = [MockServer.Endpoint(host: "127.0.0.1", port: 0)]
       let second = try await MockServer.start(configuration)
       #expect(second.addresses[0].port != test.server.addresses[0].port)
       await second.stop()
@@ -195,7 +195,7 @@ import Testing
   func unavailableAddressIsReported(host: String, reason: String) async throws {
     try await TestServer.run { test in
       var configuration = test.state.configuration
-      configuration.apns = [Endpoint(host: host, port: 2197)]
+      configuration.apns = [MockServer.Endpoint(host: host, port: 2197)]
       let error = await #expect(throws: ListenError.self) {
         _ = try await MockServer.start(configuration) { _, _ in }
       }

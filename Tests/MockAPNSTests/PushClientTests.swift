@@ -37,7 +37,7 @@ import Testing
 
   @Test func connectionRefused() async throws {
     // Port 1 is tcpmux, and nothing listens on it here.
-    let client = PushClient(endpoint: Endpoint(host: "127.0.0.1", port: 1), authorities: [])
+    let client = PushClient(endpoint: MockServer.Endpoint(host: "127.0.0.1", port: 1), authorities: [])
     let error = try await #require(throws: PushClientError.self) { try await client.send([]) }
     #expect(!error.wasConnected)
     #expect(error.description.contains("127.0.0.1:1"))

@@ -6,13 +6,15 @@ import Testing
 
 @Suite struct SmallPartsTests {
   @Test(arguments: [
-    ("127.0.0.1:2197", Endpoint(host: "127.0.0.1", port: 2197)), ("localhost:0", Endpoint(host: "localhost", port: 0)),
-    ("[::1]:443", Endpoint(host: "::1", port: 443)), ("::1:443", nil), ("localhost", nil), ("localhost:", nil),
+    ("127.0.0.1:2197", MockServer.Endpoint(host: "127.0.0.1", port: 2197)),
+    ("localhost:0", MockServer.Endpoint(host: "localhost", port: 0)),
+    ("[::1]:443", MockServer.Endpoint(host: "::1", port: 443)), ("::1:443", nil), ("localhost", nil),
+    ("localhost:", nil),
     ("localhost:70000", nil), (":1", nil), ("localhost:-1", nil),
   ])
-  func endpoints(text: String, expected: Endpoint?) {
-    #expect(Endpoint(text) == expected)
-    if let expected { #expect(Endpoint(expected.description) == expected) }
+  func endpoints(text: String, expected: MockServer.Endpoint?) {
+    #expect(MockServer.Endpoint(text) == expected)
+    if let expected { #expect(MockServer.Endpoint(expected.description) == expected) }
   }
 
   @Test func clientErrorsAreLoggedAFewTimesAMinute() {

@@ -54,11 +54,11 @@ package struct OpenSSLTool: Sendable {
   /// Runs `openssl s_server` on a free port while `body` runs.
   ///
   /// - Parameter arguments: The arguments in addition to the port.
-  package static func serve(_ arguments: [String], _ body: (Endpoint) async throws -> Void) async throws {
+  package static func serve(_ arguments: [String], _ body: (MockServer.Endpoint) async throws -> Void) async throws {
     let command = ["openssl", "s_server", "-accept", "127.0.0.1:0", "-www"] + arguments
     // It prints "ACCEPT 127.0.0.1:40123" when it listens.
     try await ChildProgram.serve(command, readyAt: "ACCEPT ") { address in
-      guard let endpoint = Endpoint(address) else { throw Failure(output: String(address)) }
+      guard let endpoint = MockServer.Endpoint(address) else { throw Failure(output: String(address)) }
       try await body(endpoint)
     }
   }

@@ -22,25 +22,26 @@ package struct TestServer: Sendable {
 
   package var state: ServerState { server.state }
   /// The address to which providers connect.
-  package var apns: Endpoint { server.addresses[0] }
+  package var apns: MockServer.Endpoint { server.addresses[0] }
   package var certificates: CertificateFolder { state.certificates }
   /// A client of the admin API.
   package var client: RawClient { RawClient(port: admin.address.port) }
 
   /// Runs `body` with a server that is ready, and stops the server afterwards.
   package static func run(
-    _ change: (inout Configuration) -> Void = { _ in }, _ body: (TestServer) async throws -> Void
+    _ change: (inout MockServer.Configuration) -> Void = { _ in }, _ body: (TestServer) async throws -> Void
   ) async throws {
     let folder = try TemporaryFolder()
-    var configuration = Configuration()
-    configuration.apns = [Endpoint(host: "127.0.0.1", port: 0)]
+    var configuration = MockServer.Configuration()
+    configuration.apns = [MockServer.Endpoint(host: "127.0.0.1", port: 0)]
     configuration.certificates = folder.path
     configuration.threads = 1
     configuration.seed = 7
     configuration.shutdownTimeout = .milliseconds(100)
     change(&configuration)
     let server = try await MockServer.start(configuration)
-    let admin = try await AdminServer.start(server.state, at: Endpoint(host: "127.0.0.1", port: 0), version: version)
+    let admin = try await AdminServer.start(
+      server.state, at: MockServer.Endpoint(host: "127.0.0.1", port: 0), version: version)
     server.state.phase = .ready
     let result: Result<Void, any Error>
     do {

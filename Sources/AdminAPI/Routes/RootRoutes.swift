@@ -86,7 +86,7 @@ struct RootRoutes: Sendable {
   static func welcome(to state: ServerState, version: String, host: String) -> String {
     let admin = "http://\(host)"
     let apns = state.apnsAddresses.map { "https://\($0)" }.joined(separator: "  ")
-    let example = state.apnsAddresses.first.map { Endpoint(host: "localhost", port: $0.port) }
+    let example = state.apnsAddresses.first.map { MockServer.Endpoint(host: "localhost", port: $0.port) }
     return """
       apns-mock \(version), a mock of Apple's push service (\(state.configuration.environment.rawValue))
 

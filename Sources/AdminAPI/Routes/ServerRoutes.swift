@@ -225,13 +225,13 @@ extension InboxSnapshot {
 
 extension JSONWriter {
   /// Writes an address as a member; null for nil.
-  mutating func member(_ name: String, _ address: Endpoint?) {
+  mutating func member(_ name: String, _ address: MockServer.Endpoint?) {
     guard let address else { return nullMember(name) }
     objectMember(name, address.write)
   }
 }
 
-extension Endpoint {
+extension MockServer.Endpoint {
   /// Writes the address's members.
   func write(to writer: inout JSONWriter) {
     writer.member("host", host)

@@ -58,7 +58,8 @@ final class AdminListener: Sendable {
   /// - Parameter http: Creates the HTTP server of regular connections, and that of the connections of the reserve.
   /// - Throws: `ListenError` if the address cannot be bound.
   init(
-    at address: Endpoint, connections: AdminConnections, logger: Logger, http: (_ isRegular: Bool) -> HTTP1Channel
+    at address: MockServer.Endpoint, connections: AdminConnections, logger: Logger,
+    http: (_ isRegular: Bool) -> HTTP1Channel
   ) throws {
     var pipe: [CInt] = [-1, -1]
     do {

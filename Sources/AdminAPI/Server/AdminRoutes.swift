@@ -116,7 +116,7 @@ package struct AdminRoutes: Sendable {
   /// Creates the routes of a standby server: health checks and metrics. It answers everything else with the URL of the active
   /// server.
   package init(
-    standbyOf activeURL: @escaping @Sendable () -> String?, _ configuration: Configuration, version: String
+    standbyOf activeURL: @escaping @Sendable () -> String?, _ configuration: MockServer.Configuration, version: String
   ) {
     health = HealthRoutes(phase: { .standby }, storeProblem: { nil })
     routes = health.routes + [MetricsRoutes.standby(version: version, configuration.environment)]

@@ -12,13 +12,13 @@ internal import APNSMockPlatformLibc
 ///
 /// ```swift
 /// let server = try await MockServer.start(configuration)
-/// let admin = try await AdminServer.start(server.state, at: Endpoint(host: "127.0.0.1", port: 0), version: "1.0.0")
+/// let admin = try await AdminServer.start(server.state, at: MockServer.Endpoint(host: "127.0.0.1", port: 0), version: "1.0.0")
 /// // GET http://\(admin.address)/api/v1/pushes …
 /// await admin.stop()
 /// ```
 package final class AdminServer: Sendable {
   /// The address of the listener, with the port actually bound.
-  package let address: Endpoint
+  package let address: MockServer.Endpoint
 
   private let inbox: Inbox
   private let listener: AdminListener
@@ -31,7 +31,7 @@ package final class AdminServer: Sendable {
   ///   - version: The program's version, for `/api/v1/status`.
   ///   - webhook: The webhook whose counts are metrics.
   package static func start(
-    _ state: ServerState, at address: Endpoint, version: String, webhook: Webhook? = nil,
+    _ state: ServerState, at address: MockServer.Endpoint, version: String, webhook: Webhook? = nil,
     clientTimeout: Duration = .seconds(60),
     logger: Logger = Logger(label: "apns-mock.admin")
   ) async throws -> AdminServer {
@@ -49,7 +49,8 @@ package final class AdminServer: Sendable {
   ///     first request must arrive within ten seconds at most.
   /// - Throws: `ListenError` if the address cannot be bound.
   package static func start(
-    _ routes: AdminRoutes, of source: (any InboxSource)?, at address: Endpoint, clientTimeout: Duration = .seconds(60),
+    _ routes: AdminRoutes, of source: (any InboxSource)?, at address: MockServer.Endpoint,
+    clientTimeout: Duration = .seconds(60),
     logger: Logger = Logger(label: "apns-mock.admin")
   ) async throws -> AdminServer {
     let connections = AdminConnections(logger: logger)
@@ -72,12 +73,12 @@ package final class AdminServer: Sendable {
         configuration: Limits.http(timeout: TimeAmount(clientTimeout), connections, routes.health, isRegular: isRegular)
       )
     }
-    let bound = Endpoint(host: address.host, port: listener.port)
+    let bound = MockServer.Endpoint(host: address.host, port: listener.port)
     source?.adminAddress = bound
     return AdminServer(address: bound, inbox: routes.inbox, listener: listener, connections: connections)
   }
 
-  private init(address: Endpoint, inbox: Inbox, listener: AdminListener, connections: AdminConnections) {
+  private init(address: MockServer.Endpoint, inbox: Inbox, listener: AdminListener, connections: AdminConnections) {
     self.address = address
     self.inbox = inbox
     self.listener = listener
@@ -102,7 +103,7 @@ package final class AdminServer: Sendable {
   /// Returns a warning about an admin listener that any machine can use; nil if it is protected.
   ///
   /// - Parameter token: The bearer token that the listener requires.
-  package static func openListenerWarning(at address: Endpoint, token: String?) -> String? {
+  package static func openListenerWarning(at address: MockServer.Endpoint, token: String?) -> String? {
     guard !address.isLoopback, token == nil else { return nil }
     return """
       the admin listener \(address) requires no token and is reachable from other machines, so that they can read and \

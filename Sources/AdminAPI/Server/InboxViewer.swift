@@ -16,7 +16,7 @@ package protocol InboxSource: AnyObject, Sendable {
   /// Whether further pushes can arrive, so that waiting for them is useful.
   var receivesPushes: Bool { get }
   /// The address of the admin listener; nil before it is known.
-  var adminAddress: Endpoint? { get set }
+  var adminAddress: MockServer.Endpoint? { get set }
 
   /// Returns the context that filters are evaluated in; see `ServerState.filterContext(_:)`.
   func filterContext(_ snapshot: InboxSnapshot?) -> FilterContext
@@ -73,7 +73,7 @@ package final class InboxViewer: InboxSource {
     addedRulesActivatedAt: [:], ruleCounters: RuleCounters())
   private let startedAt = MachineTime.nanoseconds
   private let clock = ServerClock()
-  private let boundAddress = NIOLockedValueBox<Endpoint?>(nil)
+  private let boundAddress = NIOLockedValueBox<MockServer.Endpoint?>(nil)
 
   /// Creates a viewer.
   package init(_ inbox: Inbox, of file: String, sources: Sources? = nil, adminToken: String?) {
@@ -84,7 +84,7 @@ package final class InboxViewer: InboxSource {
     events = EventLog(inbox)
   }
 
-  package var adminAddress: Endpoint? {
+  package var adminAddress: MockServer.Endpoint? {
     get { boundAddress.withLockedValue { $0 } }
     set { boundAddress.withLockedValue { $0 = newValue } }
   }
@@ -102,7 +102,7 @@ package final class InboxViewer: InboxSource {
 
   package func target(ofListener listener: Int) -> (port: Int?, caPath: String) {
     // An export does not contain the server's address; use the defaults of `serve`.
-    (Configuration().apns.first?.port, Configuration().certificates + "/ca.pem")
+    (MockServer.Configuration().apns.first?.port, MockServer.Configuration().certificates + "/ca.pem")
   }
 
   /// Returns the text that `/` responds with to clients other than browsers.

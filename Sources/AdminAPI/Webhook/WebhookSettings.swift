@@ -29,7 +29,7 @@ package struct WebhookSettings: Sendable {
 /// A URL with the scheme `http` or `https`.
 package struct WebhookURL: Sendable, Equatable {
   /// The server; the port is that of the scheme unless the URL has one.
-  let endpoint: Endpoint
+  let endpoint: MockServer.Endpoint
   /// Whether the scheme is `https`.
   let isSecure: Bool
   /// The host and port as written, for the header field `host`.
@@ -48,7 +48,7 @@ package struct WebhookURL: Sendable, Equatable {
     let end = rest.firstIndex { "/?".contains($0) } ?? rest.endIndex
     let authority = rest[..<end]
     guard !authority.contains("@"),
-      let endpoint = Endpoint(authority) ?? Endpoint(authority + (isSecure ? ":443" : ":80")),
+      let endpoint = MockServer.Endpoint(authority) ?? MockServer.Endpoint(authority + (isSecure ? ":443" : ":80")),
       endpoint.port > 0
     else { return nil }
     self.endpoint = endpoint

@@ -12,8 +12,8 @@ extension MockServer.Configuration {
   /// Returns a configuration for a test: a listener on any free port of the loopback address, and certificates in a
   /// new temporary folder, which is removed when the server stops or cannot start.
   public static func ephemeral() -> Self {
-    var configuration = Configuration()
-    configuration.apns = [Endpoint(host: "127.0.0.1", port: 0)]
+    var configuration = MockServer.Configuration()
+    configuration.apns = [MockServer.Endpoint(host: "127.0.0.1", port: 0)]
     configuration.certificates =
       FileManager.default.temporaryDirectory.appendingPathComponent("apns-mock-\(UUID().uuidString)").path
     configuration.removesCertificates = true
@@ -116,6 +116,6 @@ extension MockServer {
     public let topic: String
 
     /// The server's URL without a path, such as `https://localhost:40123`.
-    public var url: String { "https://\(Endpoint(host: host, port: port))" }
+    public var url: String { "https://\(MockServer.Endpoint(host: host, port: port))" }
   }
 }

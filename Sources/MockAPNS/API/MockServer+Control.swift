@@ -184,7 +184,7 @@ extension MockServer {
   /// - Parameters:
   ///   - device: The device token in hexadecimal.
   ///   - topic: The only topic concerned; nil for all.
-  /// - Throws: `MockServerError` for an invalid token, or if `Configuration.maxDevices` are registered.
+  /// - Throws: `MockServerError` for an invalid token, or if `MockServer.Configuration.maxDevices` are registered.
   public func unregister(device: String, topic: String? = nil) throws(MockServerError) {
     try set(device, .unregistered, topic)
   }
@@ -195,7 +195,7 @@ extension MockServer {
   /// - Parameters:
   ///   - device: The device token in hexadecimal.
   ///   - topic: The only topic of the device token; nil for all.
-  /// - Throws: `MockServerError` for an invalid token, or if `Configuration.maxDevices` are registered.
+  /// - Throws: `MockServerError` for an invalid token, or if `MockServer.Configuration.maxDevices` are registered.
   public func register(device: String, topic: String? = nil) throws(MockServerError) {
     try set(device, .online, topic)
   }

@@ -14,7 +14,7 @@ extension MockServer {
 
   /// The settings for a client of the first APNs listener.
   public var settings: ClientSettings {
-    let listener = (addresses.first ?? Endpoint(host: "127.0.0.1", port: 0)).reachable
+    let listener = (addresses.first ?? MockServer.Endpoint(host: "127.0.0.1", port: 0)).reachable
     let folder = state.certificates
     return ClientSettings(
       // Some TLS libraries cannot validate certificates for IP addresses.

@@ -6,7 +6,7 @@ import NIOPosix
 /// One HTTP/1.1 request over a connection of its own. Redirects are not followed.
 package struct HTTP1Request: Sendable {
   /// The server.
-  package let endpoint: Endpoint
+  package let endpoint: MockServer.Endpoint
   package let head: HTTPRequestHead
   package let body: [UInt8]?
   /// The time limit for the connection, and again for the response.
@@ -47,7 +47,7 @@ package struct HTTP1Request: Sendable {
   ///
   /// - Parameter type: The content type of the body.
   package init(
-    _ head: HTTPRequestHead, body: [UInt8]?, type: String, to endpoint: Endpoint, timeout: TimeAmount
+    _ head: HTTPRequestHead, body: [UInt8]?, type: String, to endpoint: MockServer.Endpoint, timeout: TimeAmount
   ) {
     var head = head
     if let body {

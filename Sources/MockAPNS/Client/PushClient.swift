@@ -8,7 +8,7 @@ import APNSMockTLSEngine
 /// the tests.
 package struct PushClient: Sendable {
   /// The server's address.
-  package var endpoint: Endpoint
+  package var endpoint: MockServer.Endpoint
   /// The name that the server's certificate must contain; also sent as SNI unless it is an IP address.
   package var serverName: String
   /// PEM files of the CAs to trust.
@@ -22,7 +22,7 @@ package struct PushClient: Sendable {
   ///
   /// - Parameter serverName: The name in the server's certificate; nil for the endpoint's host.
   package init(
-    endpoint: Endpoint, serverName: String? = nil, authorities: [String],
+    endpoint: MockServer.Endpoint, serverName: String? = nil, authorities: [String],
     certificate: (chain: String, key: String)? = nil
   ) {
     self.endpoint = endpoint
@@ -120,7 +120,8 @@ package struct PushClient: Sendable {
   }
 
   private func request(_ push: Push) -> (HeaderList, [UInt8]) {
-    let authority = endpoint.port == 443 ? serverName : Endpoint(host: serverName, port: endpoint.port).description
+    let authority =
+      endpoint.port == 443 ? serverName : MockServer.Endpoint(host: serverName, port: endpoint.port).description
     let pseudo = [
       (":method", "POST"), (":scheme", "https"), (":path", "/3/device/\(push.deviceToken)"), (":authority", authority),
     ]

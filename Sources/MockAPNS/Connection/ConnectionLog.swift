@@ -60,7 +60,7 @@ package final class ConnectionLog: Sendable {
   /// - Parameters:
   ///   - client: The client's address; nil if the client has already disconnected.
   ///   - events: The event log of the server, to which all events are added.
-  init(number: UInt64, listener: Int, client: Endpoint?, events: EventLog) {
+  init(number: UInt64, listener: Int, client: MockServer.Endpoint?, events: EventLog) {
     log = events
     id = "c\(number)"
     self.number = number

@@ -22,7 +22,7 @@ package final class Rulebooks: Sendable {
   fileprivate let sandbox: Rulebook
   private let production: Rulebook
 
-  init(configuration: Configuration, settings: APNSSettings) {
+  init(configuration: MockServer.Configuration, settings: APNSSettings) {
     func rules(of environment: PushEnvironment) -> Rulebook {
       var rulebook = Rulebook(
         mode: configuration.rules, environment: environment, settings: settings,

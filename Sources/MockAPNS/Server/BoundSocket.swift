@@ -13,7 +13,7 @@ package struct BoundSocket: Sendable {
   /// Resolves and binds an address. The caller must close the descriptor.
   ///
   /// - Throws: `SocketAddressError` if there is no such host; `IOError` if the address cannot be bound.
-  package init(_ endpoint: Endpoint) throws {
+  package init(_ endpoint: MockServer.Endpoint) throws {
     let address = try SocketAddress.makeAddressResolvingHost(endpoint.host, port: endpoint.port)
     descriptor = socket(address.protocol.rawValue, Self.stream, 0)
     guard descriptor >= 0 else { throw IOError(errnoCode: errno, reason: "socket") }

@@ -4,10 +4,6 @@ package import APNSMockFaults
 package import APNSMockInbox
 import NIOCore
 
-/// Short names of types that much of the package uses.
-package typealias Endpoint = MockServer.Endpoint
-package typealias Configuration = MockServer.Configuration
-
 extension MockServer {
   /// A host and a TCP port to listen on or to connect to.
   public struct Endpoint: Sendable, Equatable, CustomStringConvertible {
@@ -55,7 +51,7 @@ extension MockServer {
   }
 }
 
-extension Endpoint {
+extension MockServer.Endpoint {
   /// Creates the endpoint of an IP address and its port. Returns nil for any other kind of address.
   init?(_ address: SocketAddress) {
     guard let host = address.ipAddress, let port = address.port else { return nil }
@@ -106,14 +102,14 @@ extension ProfileLibrary {
 /// The address of a listener for providers, with its properties.
 package struct ListenerAddress: Sendable, Equatable {
   /// The address to listen on.
-  package var endpoint: Endpoint
-  /// The environment that the listener mocks; nil for `Configuration.environment`.
+  package var endpoint: MockServer.Endpoint
+  /// The environment that the listener mocks; nil for `MockServer.Configuration.environment`.
   package var environment: PushEnvironment?
   /// Whether its connections begin with a PROXY protocol header. Only for APNs listeners.
   package var hasProxyProtocol: Bool
 
   /// Creates an address.
-  package init(_ endpoint: Endpoint, environment: PushEnvironment? = nil, hasProxyProtocol: Bool = false) {
+  package init(_ endpoint: MockServer.Endpoint, environment: PushEnvironment? = nil, hasProxyProtocol: Bool = false) {
     self.endpoint = endpoint
     self.environment = environment
     self.hasProxyProtocol = hasProxyProtocol
@@ -191,7 +187,7 @@ extension MockServer {
   }
 }
 
-extension Configuration {
+extension MockServer.Configuration {
   /// The listeners for providers in the order of their indices.
   var providerListeners: [(address: ListenerAddress, kind: ListenerKind)] {
     apnsListeners.map { ($0, $0.hasProxyProtocol ? .proxyProtocol : .tls) }

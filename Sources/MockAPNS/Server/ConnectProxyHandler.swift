@@ -38,7 +38,9 @@ final class ConnectProxyHandler: ChannelInboundHandler, RemovableChannelHandler 
         status: .methodNotAllowed,
         text: "This is an HTTP CONNECT proxy for Apple's push hosts; use it for https:// addresses only.")
     }
-    if let endpoint = Endpoint(target), hosts.contains(endpoint.host.lowercased()), ports.contains(endpoint.port) {
+    if let endpoint = MockServer.Endpoint(target), hosts.contains(endpoint.host.lowercased()),
+      ports.contains(endpoint.port)
+    {
       return nil
     }
     return Refusal(

@@ -45,13 +45,15 @@ package final class FaultControl: Sendable {
   /// The counters of the rules.
   package let counters: RuleCounters
   private let generatedNames = Atomic<Int>(0)
-  private let configuration: Configuration
+  private let configuration: MockServer.Configuration
   private let seed: UInt64
   private let connections: Connections
   private let events: EventLog
   let logger: Logger
 
-  init(configuration: Configuration, seed: UInt64, connections: Connections, events: EventLog, logger: Logger) {
+  init(
+    configuration: MockServer.Configuration, seed: UInt64, connections: Connections, events: EventLog, logger: Logger
+  ) {
     self.events = events
     self.configuration = configuration
     counters = RuleCounters(areStored: configuration.recordWriter != nil)
@@ -466,7 +468,8 @@ package final class FaultControl: Sendable {
   }
 
   private static func activePolicy(
-    _ selection: FaultSelection, configuration: Configuration, ruleCounters: RuleCounters, before: ActivePolicy?
+    _ selection: FaultSelection, configuration: MockServer.Configuration, ruleCounters: RuleCounters,
+    before: ActivePolicy?
   ) -> ActivePolicy {
     var settings = configuration.settings
     // The profile's settings were validated when it was read.

@@ -47,7 +47,7 @@ package struct BoundListener: Sendable {
   /// What a connection begins with.
   package let kind: ListenerKind
   /// The address, with the port actually bound.
-  package let endpoint: Endpoint
+  package let endpoint: MockServer.Endpoint
   /// The environment of its connections.
   package let environment: PushEnvironment
 }
@@ -72,7 +72,7 @@ struct Listener: Sendable {
   /// Starts listening.
   ///
   /// - Throws: `ListenError`.
-  func listen(on endpoint: Endpoint, group: MultiThreadedEventLoopGroup) async throws -> any Channel {
+  func listen(on endpoint: MockServer.Endpoint, group: MultiThreadedEventLoopGroup) async throws -> any Channel {
     do {
       return try await ServerBootstrap(group: group)
         .serverChannelOption(ChannelOptions.backlog, value: 1024)
@@ -92,7 +92,8 @@ struct Listener: Sendable {
   /// Configures an accepted connection. When this fails, NIO closes the connection without reporting the error, so
   /// it is logged here.
   private func admit(_ channel: any Channel) throws {
-    let log = connectionLog(state.nextConnectionNumber(), client: channel.remoteAddress.flatMap(Endpoint.init(_:)))
+    let log = connectionLog(
+      state.nextConnectionNumber(), client: channel.remoteAddress.flatMap(MockServer.Endpoint.init(_:)))
     do {
       // Set here because the bootstrap sets each option through a future.
       let options = channel.syncOptions
@@ -135,7 +136,7 @@ struct Listener: Sendable {
     ConnectionHandler(log: log, transport: .cleartext(CleartextBuffers()), http: http, listener: self)
   }
 
-  func connectionLog(_ number: UInt64, client: Endpoint?) -> ConnectionLog {
+  func connectionLog(_ number: UInt64, client: MockServer.Endpoint?) -> ConnectionLog {
     ConnectionLog(number: number, listener: index, client: client, events: state.events)
   }
 }

@@ -28,7 +28,7 @@ public final class MockServer: Sendable {
   private static let expiryCheckInterval = TimeAmount.milliseconds(250)
 
   /// The addresses of the APNs listeners, with the ports actually bound.
-  public var addresses: [Endpoint] { state.apnsAddresses }
+  public var addresses: [MockServer.Endpoint] { state.apnsAddresses }
 
   /// Starts a server, calls `body` with it, and stops it, also if `body` throws an error.
   ///
@@ -37,7 +37,7 @@ public final class MockServer: Sendable {
   ///   - logger: By default one that logs nothing.
   /// - Throws: The error of `body`; `MockServerError` if the server cannot start.
   public static func withServer<Result>(
-    _ configuration: Configuration = .ephemeral(),
+    _ configuration: MockServer.Configuration = .ephemeral(),
     logger: Logger = Logger(label: "apns-mock") { _ in SwiftLogNoOpLogHandler() },
     isolation: isolated (any Actor)? = #isolation, _ body: (MockServer) async throws -> Result
   ) async throws -> Result {
@@ -60,7 +60,7 @@ public final class MockServer: Sendable {
   ///   - logger: By default one that logs nothing.
   /// - Throws: `MockServerError` if an address, a certificate or a fixture cannot be used.
   public static func start(
-    _ configuration: Configuration = .ephemeral(),
+    _ configuration: MockServer.Configuration = .ephemeral(),
     logger: Logger = Logger(label: "apns-mock") { _ in SwiftLogNoOpLogHandler() }
   ) async throws(MockServerError) -> MockServer {
     do {
@@ -76,7 +76,7 @@ public final class MockServer: Sendable {
   ///   files that was read.
   /// - Throws: `ListenError`, `FileFailure`, `CertificateFolderError`, `StoreUnavailable` or `TLSError`, in the terms of the program.
   package static func start(
-    _ configuration: Configuration, logger: Logger = Logger(label: "apns-mock"),
+    _ configuration: MockServer.Configuration, logger: Logger = Logger(label: "apns-mock"),
     loading: @escaping @Sendable (_ devices: Int, _ fraction: Double) -> Void
   ) async throws -> MockServer {
     do {
@@ -94,7 +94,7 @@ public final class MockServer: Sendable {
   }
 
   private static func listening(
-    _ configuration: Configuration, logger: Logger,
+    _ configuration: MockServer.Configuration, logger: Logger,
     loading: @escaping @Sendable (_ devices: Int, _ fraction: Double) -> Void
   ) async throws -> MockServer {
     let folder = try CertificateFolder.open(
@@ -120,7 +120,8 @@ public final class MockServer: Sendable {
       listeners.append(channel)
       state.listeners.append(
         BoundListener(
-          kind: kind, endpoint: Endpoint(host: endpoint.host, port: channel.localAddress?.port ?? endpoint.port),
+          kind: kind,
+          endpoint: MockServer.Endpoint(host: endpoint.host, port: channel.localAddress?.port ?? endpoint.port),
           environment: environment))
     }
     do {
@@ -182,7 +183,7 @@ public final class MockServer: Sendable {
 /// An address that could not be listened on.
 package struct ListenError: Error, CustomStringConvertible {
   /// The requested address.
-  package let endpoint: Endpoint
+  package let endpoint: MockServer.Endpoint
   /// Whether the address is already in use.
   package let isInUse: Bool
   /// The problem, and how to solve it.
@@ -191,7 +192,7 @@ package struct ListenError: Error, CustomStringConvertible {
   /// - Parameters:
   ///   - purpose: The users of the address, for the message.
   ///   - flag: The command-line flag that selects another address.
-  package init(endpoint: Endpoint, purpose: String, flag: String, cause: any Error) {
+  package init(endpoint: MockServer.Endpoint, purpose: String, flag: String, cause: any Error) {
     self.endpoint = endpoint
     isInUse = (cause as? IOError)?.errnoCode == EADDRINUSE
     let choice = "choose another address with \(flag) HOST:PORT"
@@ -201,7 +202,7 @@ package struct ListenError: Error, CustomStringConvertible {
       : "cannot listen on \(endpoint) (for \(purpose)): \(Self.reason(cause, endpoint)); \(choice)"
   }
 
-  private static func reason(_ cause: any Error, _ endpoint: Endpoint) -> String {
+  private static func reason(_ cause: any Error, _ endpoint: MockServer.Endpoint) -> String {
     switch cause {
     case let error as IOError where error.errnoCode == EACCES && endpoint.port < 1024:
       "permission denied: ports below 1024 require root on most systems"

@@ -5,7 +5,7 @@ import NIOCore
 struct ProxyProtocolHeader: Equatable {
   /// The client's address; nil if the balancer announces none: for a connection of its own (LOCAL), and for other kinds
   /// of addresses than IPv4 and IPv6.
-  var client: Endpoint?
+  var client: MockServer.Endpoint?
 
   /// The reason for which a header is invalid.
   enum Problem: Error, Equatable, CustomStringConvertible {
@@ -61,7 +61,7 @@ struct ProxyProtocolHeader: Equatable {
     guard size > 0, let address = content.readSlice(length: size) else { return }
     content.moveReaderIndex(forwardBy: size)
     client = content.readInteger(as: UInt16.self).flatMap { port in
-      (try? SocketAddress(packedIPAddress: address, port: Int(port))).flatMap(Endpoint.init(_:))
+      (try? SocketAddress(packedIPAddress: address, port: Int(port))).flatMap(MockServer.Endpoint.init(_:))
     }
   }
 }

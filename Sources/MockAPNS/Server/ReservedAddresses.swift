@@ -10,14 +10,14 @@ package struct ReservedAddresses: Sendable {
   /// Binds the addresses of a configuration.
   ///
   /// - Throws: `ListenError` if an address cannot be bound.
-  package init(_ configuration: Configuration) throws {
+  package init(_ configuration: MockServer.Configuration) throws {
     do {
       for (address, kind) in configuration.providerListeners {
         let socket = try Self.bind(address.endpoint, kind)
         sockets.append(socket)
         listeners.append(
           BoundListener(
-            kind: kind, endpoint: Endpoint(host: address.endpoint.host, port: socket.port),
+            kind: kind, endpoint: MockServer.Endpoint(host: address.endpoint.host, port: socket.port),
             environment: address.environment ?? configuration.environment))
       }
     } catch {
@@ -27,7 +27,7 @@ package struct ReservedAddresses: Sendable {
   }
 
   /// Releases the addresses, and returns the configuration with their ports.
-  package consuming func release(to configuration: Configuration) -> Configuration {
+  package consuming func release(to configuration: MockServer.Configuration) -> MockServer.Configuration {
     for socket in sockets { socket.close() }
     var configuration = configuration
     var ports = listeners.map(\.endpoint.port)[...]
@@ -42,7 +42,7 @@ package struct ReservedAddresses: Sendable {
     return configuration
   }
 
-  private static func bind(_ endpoint: Endpoint, _ kind: ListenerKind) throws -> BoundSocket {
+  private static func bind(_ endpoint: MockServer.Endpoint, _ kind: ListenerKind) throws -> BoundSocket {
     do {
       return try BoundSocket(endpoint)
     } catch {

@@ -6,7 +6,7 @@ package import APNSMockNotation
 
 extension FixtureDefaults {
   /// The defaults of a server's fixtures.
-  package init(_ configuration: Configuration) {
+  package init(_ configuration: MockServer.Configuration) {
     self.init(environment: configuration.environment, teamID: CertificateFolder.teamID)
   }
 }

@@ -15,7 +15,7 @@ package final class ServerState: Sendable {
   }
 
   /// The configuration the server was started with.
-  package let configuration: Configuration
+  package let configuration: MockServer.Configuration
   /// The server clock, which tests can freeze and advance.
   package let clock: ServerClock
   /// The changes of provider tokens of each team, for the setting `token_update_scope`.
@@ -60,12 +60,12 @@ package final class ServerState: Sendable {
   private let startedAt = MachineTime.nanoseconds
 
   private let phaseNow = NIOLockedValueBox(Phase.starting)
-  private let bound = NIOLockedValueBox((listeners: [BoundListener](), admin: Endpoint?.none))
+  private let bound = NIOLockedValueBox((listeners: [BoundListener](), admin: MockServer.Endpoint?.none))
   private let connectionsMade: Synchronization.Atomic<UInt64>
   /// The source of generated device tokens.
   let deviceTokens: DeviceTokenSource
 
-  init(configuration: Configuration, certificates: CertificateFolder, chain: ServerChain, logger: Logger) {
+  init(configuration: MockServer.Configuration, certificates: CertificateFolder, chain: ServerChain, logger: Logger) {
     self.configuration = configuration
     self.certificates = certificates
     self.chain = chain
@@ -133,10 +133,10 @@ package final class ServerState: Sendable {
   }
 
   /// The addresses of the APNs listeners with the ports actually bound; empty before the server listens.
-  package var apnsAddresses: [Endpoint] { listeners.filter(\.kind.isAPNs).map(\.endpoint) }
+  package var apnsAddresses: [MockServer.Endpoint] { listeners.filter(\.kind.isAPNs).map(\.endpoint) }
 
   /// The address of the admin API; nil before it is known.
-  package var adminAddress: Endpoint? {
+  package var adminAddress: MockServer.Endpoint? {
     get { bound.withLockedValue { $0.admin } }
     set { bound.withLockedValue { $0.admin = newValue } }
   }
@@ -174,7 +174,7 @@ extension FaultPlan {
     guard let verdict = record.verdict else { return [] }
     let facts = record.connection
     let connection = Traffic.Connection(
-      number: UInt64(facts.id.dropFirst()) ?? 0, client: Endpoint(facts.client)?.host ?? facts.client,
+      number: UInt64(facts.id.dropFirst()) ?? 0, client: MockServer.Endpoint(facts.client)?.host ?? facts.client,
       listener: facts.listener, environment: facts.environment, serverName: facts.sni,
       certificateUID: facts.certificate?.subjectUID,
       // Clients use odd stream ids, from 1 (RFC 9113 section 5.1.1).

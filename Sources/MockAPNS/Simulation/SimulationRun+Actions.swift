@@ -79,7 +79,7 @@ extension SimulationRun {
     }
     write(on: connection, cause: cause)
     guard connection.stateMachine.isOpen else { return }
-    schedule(.closeDraining, after: Configuration().shutdownTimeout, on: connection)
+    schedule(.closeDraining, after: MockServer.Configuration().shutdownTimeout, on: connection)
   }
 
   /// The provider receives GOAWAY.

@@ -10,12 +10,12 @@ final class ConnectTunnelHandler: ChannelInboundHandler, RemovableChannelHandler
   private static let end: [UInt8] = Array("\r\n\r\n".utf8)
 
   private let proxy: HTTPProxy
-  private let target: Endpoint
+  private let target: MockServer.Endpoint
   private let next: UpstreamConnection
   private var received: [UInt8] = []
 
   /// - Parameter next: The handler of the connection to `target`.
-  init(through proxy: HTTPProxy, to target: Endpoint, then next: UpstreamConnection) {
+  init(through proxy: HTTPProxy, to target: MockServer.Endpoint, then next: UpstreamConnection) {
     self.proxy = proxy
     self.target = target
     self.next = next

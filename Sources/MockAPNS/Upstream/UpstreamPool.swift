@@ -317,7 +317,7 @@ private final class UpstreamConnections: UpstreamConnection.Owner {
 }
 
 extension UpstreamPool.Figures {
-  fileprivate mutating func count(_ answer: UpstreamAnswer, from endpoint: Endpoint) {
+  fileprivate mutating func count(_ answer: UpstreamAnswer, from endpoint: MockServer.Endpoint) {
     switch answer.result {
     case .response:
       answered += 1

@@ -14,7 +14,7 @@ package struct UpstreamSettings: Sendable {
   package static let maxConnections = 16
 
   /// The address of the service.
-  package var endpoint: Endpoint
+  package var endpoint: MockServer.Endpoint
   /// PEM files of the CAs to trust; empty for those of the system.
   package var authorities: [String] = []
   /// The PEM files of a provider certificate; nil to connect without one.
@@ -31,20 +31,22 @@ package struct UpstreamSettings: Sendable {
   package var proxy: HTTPProxy?
 
   /// Creates settings for a service.
-  package init(endpoint: Endpoint) { self.endpoint = endpoint }
+  package init(endpoint: MockServer.Endpoint) { self.endpoint = endpoint }
 
   /// Parses `sandbox`, `production` or `https://HOST[:PORT]`; nil for any other text.
   package init?(_ text: String) {
     switch text {
-    case "sandbox": self.init(endpoint: Endpoint(host: "api.sandbox.push.apple.com", port: 443))
-    case "production": self.init(endpoint: Endpoint(host: "api.push.apple.com", port: 443))
+    case "sandbox": self.init(endpoint: MockServer.Endpoint(host: "api.sandbox.push.apple.com", port: 443))
+    case "production": self.init(endpoint: MockServer.Endpoint(host: "api.push.apple.com", port: 443))
     default:
       guard text.hasPrefix("https://") else { return nil }
       var rest = text.dropFirst("https://".count)
       if rest.hasSuffix("/") { rest = rest.dropLast() }
       guard !rest.contains(where: { "/?#@ ".contains($0) }) else { return nil }
       let hasPort = rest.hasPrefix("[") ? !rest.hasSuffix("]") : rest.contains(":")
-      guard let endpoint = Endpoint(hasPort ? String(rest) : "\(rest):443"), endpoint.port > 0 else { return nil }
+      guard let endpoint = MockServer.Endpoint(hasPort ? String(rest) : "\(rest):443"), endpoint.port > 0 else {
+        return nil
+      }
       self.init(endpoint: endpoint)
     }
   }
@@ -107,7 +109,7 @@ package struct UpstreamSettings: Sendable {
 /// An HTTP proxy that makes connections with CONNECT.
 package struct HTTPProxy: Sendable, Equatable {
   /// The proxy's address.
-  package var endpoint: Endpoint
+  package var endpoint: MockServer.Endpoint
   /// `user:password` of the proxy's URL, without percent-encoding; nil without one.
   package var credentials: String?
 
@@ -120,7 +122,9 @@ package struct HTTPProxy: Sendable, Equatable {
       credentials = PercentEncoding.decode(rest[..<at])
       rest = rest[rest.index(after: at)...]
     }
-    guard let endpoint = Endpoint(rest) ?? Endpoint("\(rest):80"), endpoint.port > 0 else { return nil }
+    guard let endpoint = MockServer.Endpoint(rest) ?? MockServer.Endpoint("\(rest):80"), endpoint.port > 0 else {
+      return nil
+    }
     self.endpoint = endpoint
   }
 
@@ -145,7 +149,7 @@ package struct HTTPProxy: Sendable, Equatable {
   }
 
   /// The request for a tunnel to an address.
-  func request(for target: Endpoint) -> String {
+  func request(for target: MockServer.Endpoint) -> String {
     let authorization =
       credentials.map { "proxy-authorization: Basic \(Data($0.utf8).base64EncodedString())\r\n" } ?? ""
     return "CONNECT \(target) HTTP/1.1\r\nhost: \(target)\r\n\(authorization)\r\n"

@@ -72,7 +72,7 @@ struct ProbeRun {
 
   /// Starts a mock whose only known topic is that of the probes.
   private func mock() async throws -> MockServer {
-    var configuration = Configuration.ephemeral()
+    var configuration = MockServer.Configuration.ephemeral()
     configuration.requiresKnownTopics = true
     configuration.magicTokens = false
     let server = try await MockServer.start(configuration)
@@ -87,7 +87,7 @@ struct ProbeRun {
 
   private func target(of server: MockServer) throws -> (UpstreamPool, providerToken: String) {
     let settings = server.settings
-    var own = UpstreamSettings(endpoint: Endpoint(host: "127.0.0.1", port: settings.port))
+    var own = UpstreamSettings(endpoint: MockServer.Endpoint(host: "127.0.0.1", port: settings.port))
     own.authorities = [settings.caPath]
     own.connections = 1
     let request = ProviderTokenRequest(

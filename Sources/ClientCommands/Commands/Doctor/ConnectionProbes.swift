@@ -29,9 +29,9 @@ extension Diagnosis {
   ///
   /// - Throws: `TLSError` for invalid certificate files.
   mutating func connect() async throws -> Probe.Outcome {
-    var failures: [(endpoint: Endpoint, failure: ConnectFailure)] = []
+    var failures: [(endpoint: MockServer.Endpoint, failure: ConnectFailure)] = []
     for address in addresses {
-      let endpoint = Endpoint(host: address, port: endpoint.port)
+      let endpoint = MockServer.Endpoint(host: address, port: endpoint.port)
       var client = PushClient(
         endpoint: endpoint, serverName: serverName, authorities: authority.map { [$0] } ?? [],
         certificate: credential?.certificateFiles)
@@ -130,7 +130,7 @@ extension Diagnosis {
   /// Recognizes a listener of apns-mock without TLS by its response to a TLS handshake.
   private func otherListener(_ first: [UInt8]) -> Probe.Outcome? {
     let text = String(decoding: first, as: UTF8.self)
-    let apns = (known?.apns ?? Configuration().apns).map(\.description).joined(separator: ", ")
+    let apns = (known?.apns ?? MockServer.Configuration().apns).map(\.description).joined(separator: ", ")
     if text.contains("server: \(ListenerName.cleartext)") {
       return .failed(
         "no TLS: this is a cleartext listener of apns-mock (--apns-plain)",
@@ -147,7 +147,7 @@ extension Diagnosis {
   /// Returns the response to a plain HTTP request, if any.
   private func plainHTTPResponse() async -> AdminClient.Response? {
     for address in addresses {
-      var client = AdminClient(endpoint: Endpoint(host: address, port: endpoint.port), token: nil)
+      var client = AdminClient(endpoint: MockServer.Endpoint(host: address, port: endpoint.port), token: nil)
       client.timeout = min(timeout, .seconds(2))
       if let response = try? await client.request(.get, "/livez") { return response }
     }
@@ -161,7 +161,7 @@ extension Diagnosis {
         repair: "APNs requires TLS: connect to a port with TLS, or configure the proxy there to forward TCP"
       )
     }
-    let apns = (known?.apns ?? Configuration().apns).map(\.description).joined(separator: ", ")
+    let apns = (known?.apns ?? MockServer.Configuration().apns).map(\.description).joined(separator: ", ")
     return .failed("plain HTTP: this is the admin listener of apns-mock", repair: "connect to \(apns) (--apns)")
   }
 }

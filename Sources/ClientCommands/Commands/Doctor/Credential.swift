@@ -177,9 +177,9 @@ struct KeyAdvice {
 /// The data of a server's admin API that `doctor` uses.
 struct ServerDetails: Sendable {
   /// The admin listener.
-  var admin: Endpoint
+  var admin: MockServer.Endpoint
   /// The listeners for providers.
-  var apns: [Endpoint]
+  var apns: [MockServer.Endpoint]
   /// The environment of APNs.
   var environment: String
   /// The environments of the listeners, by port.
@@ -198,10 +198,10 @@ struct ServerDetails: Sendable {
   var isNamed: Bool
 
   /// Returns whether the server listens on `endpoint`. Compares only ports, because the host differs for a container.
-  func listens(on endpoint: Endpoint) -> Bool { isNamed || apns.contains { $0.port == endpoint.port } }
+  func listens(on endpoint: MockServer.Endpoint) -> Bool { isNamed || apns.contains { $0.port == endpoint.port } }
 
   /// Returns the data for a client of one listener, with the environment of that listener.
-  func seen(at endpoint: Endpoint) -> ServerDetails {
+  func seen(at endpoint: MockServer.Endpoint) -> ServerDetails {
     var details = self
     details.environment = environments[endpoint.port] ?? environment
     return details

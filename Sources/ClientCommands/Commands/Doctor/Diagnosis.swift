@@ -69,7 +69,7 @@ struct Probe: Sendable {
 /// The server that `doctor` examines as a provider would use it, and the observations so far.
 struct Diagnosis: Sendable {
   /// The listener for providers.
-  var endpoint: Endpoint
+  var endpoint: MockServer.Endpoint
   /// The name expected in the server's certificate.
   var serverName: String
   /// The path of the CA to trust; nil if there is none.

@@ -133,7 +133,7 @@ struct LibrarySettings {
 
   /// Returns the page's section with the addresses and files of a server.
   func text(for server: PortFile) -> String {
-    let standard = Configuration()
+    let standard = MockServer.Configuration()
     var text = page.section.replacing("\(standard.certificates)/", with: server.folder + "/")
     guard let endpoint = server.apns.first?.endpoint.reachable, let documented = standard.apns.first else {
       return text

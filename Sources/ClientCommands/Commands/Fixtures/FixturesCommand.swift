@@ -28,13 +28,13 @@ struct FixturesLint: ParsableCommand {
   @OptionGroup var output: OutputFlags
 
   func run() throws {
-    let reader = FixtureReader(defaults: FixtureDefaults(Configuration()))
+    let reader = FixtureReader(defaults: FixtureDefaults(MockServer.Configuration()))
     var problems: [FileProblem] = []
     var contents = FixtureReader.Contents()
     do throws(FileFailure) {
       var documents: [FixtureDocument] = []
       for file in files { documents.append(try FixtureDocument(path: file == "-" ? "/dev/stdin" : file)) }
-      contents = try reader.lint(documents, maxDevices: Configuration().maxDevices)
+      contents = try reader.lint(documents, maxDevices: MockServer.Configuration().maxDevices)
     } catch {
       problems = error.problems
     }

@@ -8,7 +8,7 @@ import APNSMockNotation
 /// A client of a running server's admin listener. Each request uses its own connection.
 struct AdminClient: Sendable {
   /// The address of the admin listener.
-  let endpoint: Endpoint
+  let endpoint: MockServer.Endpoint
   /// The admin token, if the server requires one.
   let token: String?
   /// How the server was found, for the error message if it does not respond.

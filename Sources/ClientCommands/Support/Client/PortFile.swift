@@ -14,7 +14,7 @@ import APNSMockPlatformLibc
 package struct PortFile: Sendable, Equatable {
   /// A listener for providers.
   struct Listener: Sendable, Equatable {
-    var endpoint: Endpoint
+    var endpoint: MockServer.Endpoint
     var environment = PushEnvironment.sandbox
   }
 
@@ -36,7 +36,7 @@ package struct PortFile: Sendable, Equatable {
   /// The listeners for broadcasts and channel management only.
   var manage: [Listener] = []
   /// The admin listener.
-  var admin: Endpoint?
+  var admin: MockServer.Endpoint?
   /// The absolute path of the CA to trust, the ids of the provider key and its absolute path. Empty for `view`.
   var ca: String
   var keyID: String
@@ -93,7 +93,7 @@ package struct PortFile: Sendable, Equatable {
     writer.member("environment", listener.environment.rawValue)
   }
 
-  private static func write(_ endpoint: Endpoint, to writer: inout JSONWriter) {
+  private static func write(_ endpoint: MockServer.Endpoint, to writer: inout JSONWriter) {
     writer.member("host", endpoint.host)
     writer.member("port", endpoint.port)
   }
@@ -112,15 +112,16 @@ extension PortFile {
   ///   - listeners: The listeners for providers, which do not listen yet.
   ///   - admin: The address of the admin listener; nil without one.
   package init(
-    standbyAt listeners: [BoundListener], admin: Endpoint?, certificates: CertificateFolder,
-    _ configuration: Configuration
+    standbyAt listeners: [BoundListener], admin: MockServer.Endpoint?, certificates: CertificateFolder,
+    _ configuration: MockServer.Configuration
   ) {
     self.init(listeners, admin: admin, certificates, configuration, seed: configuration.seed ?? 0)
     role = .standby
   }
 
   private init(
-    _ bound: [BoundListener], admin: Endpoint?, _ certificates: CertificateFolder, _ configuration: Configuration,
+    _ bound: [BoundListener], admin: MockServer.Endpoint?, _ certificates: CertificateFolder,
+    _ configuration: MockServer.Configuration,
     seed: UInt64
   ) {
     func listeners(_ isIncluded: (ListenerKind) -> Bool) -> [Listener] {
@@ -139,7 +140,7 @@ extension PortFile {
   /// - Parameters:
   ///   - address: The address of the admin listener.
   ///   - token: The bearer token that the admin API requires; nil for none.
-  package init(viewerAt address: Endpoint, token: String?) {
+  package init(viewerAt address: MockServer.Endpoint, token: String?) {
     self.init(
       pid: getpid(), apns: [], admin: address, ca: "", keyID: "", teamID: "", key: "", environment: .sandbox, seed: 0,
       adminToken: token, isView: true)
@@ -197,7 +198,7 @@ extension PortFile {
     var port: Int
     /// Nil for the admin listener and in port files of older versions.
     var environment: String?
-    var endpoint: Endpoint { Endpoint(host: host, port: port) }
+    var endpoint: MockServer.Endpoint { MockServer.Endpoint(host: host, port: port) }
 
     /// Returns the listener.
     ///

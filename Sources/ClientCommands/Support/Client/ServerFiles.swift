@@ -11,7 +11,8 @@ struct FolderFlags: ParsableArguments {
 
   /// Returns the folder's path: the flag's, else the port file's, else the variable's, else the default.
   func path(of portFile: PortFile? = nil) -> String {
-    certs ?? portFile?.folder ?? Environment.variables.given(Setting.certs.variable) ?? Configuration().certificates
+    certs ?? portFile?.folder ?? Environment.variables.given(Setting.certs.variable)
+      ?? MockServer.Configuration().certificates
   }
 
   /// Opens the folder, creates missing files and reports them on standard error.
@@ -58,7 +59,7 @@ struct ServerFiles: Sendable {
   ///
   /// - Parameter certs: The folder specified by a flag, which overrides all other sources.
   init(certs: String?, portFile: PortFile?, environment: [String: String]) {
-    let folder = certs ?? environment.given(Setting.certs.variable) ?? Configuration().certificates
+    let folder = certs ?? environment.given(Setting.certs.variable) ?? MockServer.Configuration().certificates
     let folderKey = folder + "/AuthKey_\(CertificateFolder.keyID).p8"
     if certs == nil, let portFile {
       (ca, key, keyID, teamID) = (portFile.ca, portFile.key, portFile.keyID, portFile.teamID)

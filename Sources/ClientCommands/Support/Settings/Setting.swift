@@ -74,8 +74,8 @@ package enum Setting: String, CaseIterable, Sendable {
 
 /// Parsers of addresses that only the command line has.
 extension Value {
-  package static func endpoint(_ text: String) throws(InvalidSettingValue) -> Endpoint {
-    guard let endpoint = Endpoint(text) else {
+  package static func endpoint(_ text: String) throws(InvalidSettingValue) -> MockServer.Endpoint {
+    guard let endpoint = MockServer.Endpoint(text) else {
       throw InvalidSettingValue(
         value: text, allowed: portProblem(text) ?? "HOST:PORT such as 127.0.0.1:2197, [::1]:2197 or localhost:0")
     }
@@ -103,7 +103,7 @@ extension Value {
     let parts = text.dropLast(hasProxyProtocol ? suffix.count : 0).split(
       separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
     let environment = parts.count == 2 ? PushEnvironment(rawValue: String(parts[1])) : nil
-    guard let endpoint = Endpoint(parts[0]), parts.count == 1 || environment != nil else {
+    guard let endpoint = MockServer.Endpoint(parts[0]), parts.count == 1 || environment != nil else {
       let order = allowsProxyProtocol ? ", then \(suffix) if needed" : ""
       let forms =
         parts.count == 2

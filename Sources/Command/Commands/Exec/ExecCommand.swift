@@ -117,7 +117,7 @@ struct ExecCommand: AsyncParsableCommand, ServerCommand {
   /// The defaults of `exec`: free ports and log level `warning`.
   private static var defaults: ServeSettings {
     var settings = ServeSettings()
-    let free = Endpoint(host: "127.0.0.1", port: 0)
+    let free = MockServer.Endpoint(host: "127.0.0.1", port: 0)
     settings.configuration.apns = [free]
     settings.configuration.apnsPlain = [free]
     settings.configuration.proxy = free

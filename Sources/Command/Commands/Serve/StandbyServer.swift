@@ -15,7 +15,7 @@ struct StandbyServer {
   ///
   /// - Throws: An error if an address cannot be bound, or the port file cannot be written.
   static func start(
-    _ lock: ActiveLock, _ configuration: Configuration, portFile: String?, logger: Logger
+    _ lock: ActiveLock, _ configuration: MockServer.Configuration, portFile: String?, logger: Logger
   ) async throws -> StandbyServer {
     let certificates = try CertificateFolder.open(
       path: configuration.certificates, extraNames: configuration.certificateNames)
@@ -34,7 +34,7 @@ struct StandbyServer {
   /// Releases the addresses of the listeners for providers.
   ///
   /// - Returns: The configuration with the ports of all addresses.
-  func release(to configuration: Configuration) -> Configuration {
+  func release(to configuration: MockServer.Configuration) -> MockServer.Configuration {
     var configuration = addresses.release(to: configuration)
     configuration.admin = admin?.address ?? configuration.admin
     return configuration

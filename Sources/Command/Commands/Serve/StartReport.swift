@@ -112,7 +112,7 @@ struct StartReport {
 
   /// Returns a curl command that works in any shell and folder.
   private func curl(program: String) -> String {
-    let endpoint = (state.apnsAddresses.first ?? Endpoint(host: "localhost", port: 0)).reachable
+    let endpoint = (state.apnsAddresses.first ?? MockServer.Endpoint(host: "localhost", port: 0)).reachable
     let certificates = state.certificates
     let token = "\(program) token provider --certs \(certificates.path.shellQuoted)"
     return #"""
@@ -132,7 +132,7 @@ struct StartReport {
   /// The option that client commands need to locate this server; empty if it has the default address.
   private var adminFlag: String {
     if let portFile = settings.portFile { return " --port-file \(Files.absolute(portFile).shellQuoted)" }
-    guard let admin = state.adminAddress, admin != Configuration().admin else { return "" }
+    guard let admin = state.adminAddress, admin != MockServer.Configuration().admin else { return "" }
     return " --admin \(admin.reachable)"
   }
 }

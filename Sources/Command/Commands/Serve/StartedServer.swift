@@ -75,7 +75,7 @@ struct StartedServer: Sendable {
   ///
   /// - Parameter endStandby: Called before the admin listener opens.
   private static func activate(
-    _ settings: ServeSettings, _ configuration: Configuration, endStandby: () async -> Void,
+    _ settings: ServeSettings, _ configuration: MockServer.Configuration, endStandby: () async -> Void,
     _ whenListening: (ServerState) -> Void, logger: Logger
   ) async throws -> StartedServer {
     var configuration = configuration

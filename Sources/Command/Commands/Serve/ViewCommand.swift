@@ -148,7 +148,7 @@ struct ViewCommand: AsyncParsableCommand {
     }
   }
 
-  private func announce(_ viewer: InboxViewer, at address: Endpoint) {
+  private func announce(_ viewer: InboxViewer, at address: MockServer.Endpoint) {
     let locator = portFile.map { "--port-file \($0.shellQuoted)" } ?? "--admin \(address.reachable)"
     StandardStream.error.line(
       """

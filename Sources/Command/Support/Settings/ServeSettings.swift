@@ -306,7 +306,7 @@ enum LogFormat: String, CaseIterable, Sendable {
 /// The settings of `serve`, merged from flags, variables and the config file.
 struct ServeSettings: Sendable {
   /// The configuration of the server.
-  var configuration = Configuration()
+  var configuration = MockServer.Configuration()
   /// The initial fault profile; nil for the one without faults.
   var profile: ProfileChoice?
   /// Whether to generate an admin token (`--admin-token auto`).

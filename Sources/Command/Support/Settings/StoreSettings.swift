@@ -150,7 +150,7 @@ extension StoreSettings {
   }
 }
 
-extension Endpoint {
+extension MockServer.Endpoint {
   /// Whether other machines may reach it by this host.
   fileprivate var isReachable: Bool { !isLoopback && host != "0.0.0.0" && host != "::" }
 }

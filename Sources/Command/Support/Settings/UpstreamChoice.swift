@@ -5,7 +5,7 @@ import APNSMockNotation
 /// The settings of `serve` for forwarding, before they are checked together.
 struct UpstreamChoice: Sendable {
   /// The service's address; meaningful if `isChosen`.
-  var endpoint = Endpoint(host: "", port: 0)
+  var endpoint = MockServer.Endpoint(host: "", port: 0)
   /// Whether a service was specified.
   var isChosen = false
   /// The paths of PEM files.
