@@ -2,7 +2,7 @@
 import { get, text } from "./api.js";
 import { showError } from "./copy.js";
 import { openDialog } from "./dialog.js";
-import { h, replace } from "./dom.js";
+import { h, replace, table } from "./dom.js";
 import { clockTime, count, latency, size } from "./format.js";
 import { differences, isExact } from "./jsondiff.js";
 import { headline, responseText } from "./summary.js";
@@ -65,16 +65,13 @@ function sideBySide(pushes, titles) {
 
 /** A table with a column for each title, and a field that hides the rows whose values are equal. */
 function comparison(label, titles, rows) {
-  const table = h("table", { class: "table comparison only-different" },
-    h("thead", {}, h("tr", {}, h("td", {}), titles.map((title) => h("th", { scope: "col" }, visible(title, { limit: 80 }))))),
-    h("tbody", {}, rows.map(([name, values]) => {
-      const isDifferent = values.some((value) => value !== values[0]);
-      return h("tr", { class: isDifferent ? "is-different" : "" }, h("th", { scope: "row" }, name, isDifferent && h("span", { class: "visually-hidden" }, " (different)")),
-        values.map((value) => h("td", { class: "wrap" }, visible(value, { limit: 300 }))));
-    })));
-  const only = h("input", { type: "checkbox", checked: true, on: { change: () => table.classList.toggle("only-different", only.checked) } });
-  return h("div", {}, h("label", { class: "choice-line" }, only, h("span", {}, "Only differences")),
-    h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": label }, table));
+  const box = table(label, ["", ...titles.map((title) => visible(title, { limit: 80 }))], rows.map(([name, values]) => {
+    const isDifferent = values.some((value) => value !== values[0]);
+    return h("tr", { class: isDifferent ? "is-different" : "" }, h("th", { scope: "row" }, name, isDifferent && h("span", { class: "visually-hidden" }, " (different)")),
+      values.map((value) => h("td", { class: "wrap" }, visible(value, { limit: 300 }))));
+  }), { kind: "comparison only-different" });
+  const only = h("input", { type: "checkbox", checked: true, on: { change: () => box.firstChild.classList.toggle("only-different", only.checked) } });
+  return h("div", {}, h("label", { class: "choice-line" }, only, h("span", {}, "Only differences")), box);
 }
 
 /** Compares the pushes of two searches: how many there are, their responses and what a provider waited for. */
@@ -146,11 +143,9 @@ const KINDS = { added: "+ added", removed: "− removed", changed: "≠ changed"
 
 function differenceTable(label, found, place, nameOf, equal) {
   if (!found.length) return h("p", { class: "notice" }, equal);
-  return h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": label }, h("table", { class: "table difference" },
-    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, place), h("th", { scope: "col" }, "Change"), h("th", { scope: "col" }, "First"), h("th", { scope: "col" }, "Second"))),
-    h("tbody", {}, found.map(({ pointer, kind, before, after }) => h("tr", { class: `is-${kind}` },
-      h("th", { scope: "row", class: "mono wrap" }, visible(nameOf(pointer), { limit: 400 })), h("td", {}, KINDS[kind]),
-      h("td", { class: "mono wrap" }, kind === "added" ? "" : value(before, kind === "changed" ? after : null)), h("td", { class: "mono wrap" }, kind === "removed" ? "" : value(after, kind === "changed" ? before : null)))))));
+  return table(label, [place, "Change", "First", "Second"], found.map(({ pointer, kind, before, after }) => h("tr", { class: `is-${kind}` },
+    h("th", { scope: "row", class: "mono wrap" }, visible(nameOf(pointer), { limit: 400 })), h("td", {}, KINDS[kind]),
+    h("td", { class: "mono wrap" }, kind === "added" ? "" : value(before, kind === "changed" ? after : null)), h("td", { class: "mono wrap" }, kind === "removed" ? "" : value(after, kind === "changed" ? before : null)))), { kind: "difference" });
 }
 
 /** A value; of two texts the part in which they differ is marked. */

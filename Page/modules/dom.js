@@ -81,11 +81,15 @@ export function button(label, action, props = {}) {
   return h("button", { type: "button", ...props, on: { click: exclusive(action) } }, label);
 }
 
-/** Creates a table that scrolls sideways. `names`: the headers of the columns; `rows`: lists of cells. */
-export function table(label, names, rows) {
-  return h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": label }, h("table", { class: "table" },
+/**
+ * Creates a table that scrolls sideways. `names`: the headers of the columns; `rows`: lists of cells, or elements. `kind` and `box` are classes
+ * of the table and of what scrolls.
+ */
+export function table(label, names, rows, { kind = "", box = "" } = {}) {
+  const cell = (content) => (content instanceof HTMLTableCellElement ? content : h("td", {}, content));
+  return h("div", { class: `scroll-x ${box}`.trim(), tabindex: "0", role: "region", "aria-label": label }, h("table", { class: `table ${kind}`.trim() },
     h("thead", {}, h("tr", {}, names.map((name) => (name ? h("th", { scope: "col" }, name) : h("td", {}))))),
-    h("tbody", {}, rows.map((cells) => h("tr", {}, cells.map((cell) => h("td", {}, cell)))))));
+    h("tbody", {}, rows.map((row) => (row instanceof Element ? row : h("tr", {}, row.map(cell)))))));
 }
 
 /** Returns `action` limited to one call per `wait` milliseconds; the last call is always made. */

@@ -142,8 +142,13 @@ export class Inbox {
       this.list.selection.prune();
       this.list.toTop();
       if (shown.push !== null) this.list.revealWhenKnown(shown.push);
-      else if (shown.view === "inbox") this.detail.showNothing({ isFirstTime: this.isFirstTime });
+      this.showUnopened();
     });
+  }
+
+  /** Shows what is beside the list while no push is open. */
+  showUnopened() {
+    if (shown.push === null && shown.view === "inbox") this.detail.showNothing({ isFirstTime: this.isFirstTime });
   }
 
   /** Reloads the results and keeps the scroll position, even during a pause if `isForced`. For changes that the stream does not contain. */
@@ -155,6 +160,7 @@ export class Inbox {
       if (!this.records.sort) this.list.keepPlace(this.records.countAfter(newest));
       this.list.selection.prune();
       this.checkPresence();
+      this.showUnopened();
     });
   }
 
@@ -226,7 +232,7 @@ export class Inbox {
     this.search.showError(error);
     setSearch(snapshot.q, error);
     this.markOld(true);
-    if (shown.push === null && shown.view === "inbox") this.detail.showNothing();
+    this.showUnopened();
   }
 
   markOld(isOld) {

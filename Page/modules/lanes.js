@@ -21,7 +21,7 @@ const BARS_TOP = 28; // the marks are above the bars
  * A scale from times to pixels, the same for all parts. `width` is the available width, `density` the least pixels of a
  * millisecond; gaps longer than `quiet` milliseconds are collapsed.
  */
-export function timeScale(times, width, { density = 0, quiet = 400 } = {}) {
+function timeScale(times, width, { density = 0, quiet = 400 } = {}) {
   const sorted = [...new Set(times)].sort((a, b) => a - b);
   if (!sorted.length) return { at: () => EDGE, folds: [], parts: [], width };
   const parts = [{ start: sorted[0], end: sorted[0] }];

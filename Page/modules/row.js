@@ -17,7 +17,7 @@ export function rowCells(row, columns, attempts = null, isSearch = false) {
  * The attempt whose response a row shows: the last of grouped attempts. In a search it is the one that was found, because
  * another one need not match.
  */
-export function lastAttempt(row, attempts, isSearch) {
+function lastAttempt(row, attempts, isSearch) {
   return isSearch ? row : attempts?.at(-1) ?? row;
 }
 

@@ -9,11 +9,12 @@ export function stored(name, otherwise) {
   }
 }
 
-/** Stores a value. Without storage it lasts until the page is reloaded. */
+/** Stores a value. Returns whether it is: without storage, it lasts until the page is reloaded. */
 export function store(name, value) {
   try {
     localStorage.setItem(`apns-mock.${name}`, JSON.stringify(value));
+    return true;
   } catch {
-    // See above.
+    return false;
   }
 }

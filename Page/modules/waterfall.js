@@ -14,7 +14,7 @@ const LEAST = 6; // pixels
 const LABEL = 84; // pixels of a label on the axis
 
 /** The wait before the attempt after number `attempt`, in milliseconds, if its response can be repeated; null if it cannot. */
-export function advisedWait({ outcome, served, attempt }) {
+function advisedWait({ outcome, served, attempt }) {
   const status = served?.status ?? 0;
   return outcome === "rejected" && (status >= 500 || [408, 425, 429].includes(status)) ? FIRST_WAIT * 2 ** (attempt - 1) : null;
 }

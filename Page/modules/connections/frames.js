@@ -1,6 +1,6 @@
 // The frames of a connection in order, in both directions: derived from the recorded pushes and the recorded events.
 import { get } from "../api.js";
-import { button, h, replace } from "../dom.js";
+import { button, h, replace, table } from "../dom.js";
 import { clockTime, counted } from "../format.js";
 import { visible } from "../visible.js";
 import { eventName } from "./marks.js";
@@ -11,7 +11,7 @@ const FIELDS = "seq,received_at,finished_at,outcome,connection.stream,request.me
 const EVENT_FRAMES = { settings: "SETTINGS", goaway: "GOAWAY", reset: "RST_STREAM" };
 
 /** Returns the frames of a push: what its record implies. */
-export function framesOf(push) {
+function framesOf(push) {
   const stream = push.connection?.stream;
   const bytes = push.request?.size?.bytes ?? 0;
   const served = push.served ?? {};
@@ -72,9 +72,7 @@ export class Frames {
     const [from, until] = [pushes[0]?.received_at ?? "", this.before ? pushes.at(-1)?.finished_at ?? "" : "~"];
     const events = (this.connection.events ?? []).filter((event) => (isOldest || event.at >= from) && event.at <= until);
     const rows = [...events.map(frameOfEvent), ...pushes.flatMap(framesOf)].map((row, index) => ({ ...row, index })).sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : order(a, b)));
-    replace(this.body, rows.length ? h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Sequence of frames" }, h("table", { class: "table sequence" },
-      h("thead", {}, h("tr", {}, ["Time", "Client", "", "Server", "Stream", "Details", "Source"].map((name) => (name ? h("th", { scope: "col" }, name) : h("td", {}))))),
-      h("tbody", {}, rows.map((row) => this.row(row))))) : h("p", { class: "quiet" }, "No frames."),
+    replace(this.body, rows.length ? table("Sequence of frames", ["Time", "Client", "", "Server", "Stream", "Details", "Source"], rows.map((row) => this.row(row)), { kind: "sequence" }) : h("p", { class: "quiet" }, "No frames."),
     h("div", { class: "panel-actions" }, this.before && button("Newest", () => this.page(null), { class: "small" }),
       !isOldest && button("Older", () => this.page(pushes[0].seq), { class: "small" }),
       this.connection.events_dropped > 0 && h("span", { class: "quiet" }, `Not stored: ${counted(this.connection.events_dropped, "event")} between the first and the last.`)));

@@ -1,7 +1,7 @@
 // Broadcast channels: pages, a form that creates one, and removal.
 import { get, post, remove } from "../api.js";
 import { copy } from "../copy.js";
-import { button, exclusive, h, replace } from "../dom.js";
+import { button, exclusive, h, replace, table } from "../dom.js";
 import { count, counted } from "../format.js";
 import { visible } from "../visible.js";
 
@@ -45,14 +45,13 @@ export class ChannelList {
       else this.starts.pop();
       this.load();
     };
-    return [h("div", { class: "scroll-x device-table", tabindex: "0", role: "region", "aria-label": "Broadcast channels" }, h("table", { class: "table is-dense" },
-      h("thead", {}, h("tr", {}, ["Channel", "App", "Environment", "Stores", "Subscribers", ""].map((name) => (name ? h("th", { scope: "col" }, name) : h("td", {}))))),
-      h("tbody", {}, items.map((channel) => h("tr", {}, h("td", {}, h("code", {}, visible(channel.id))), h("td", {}, visible(channel.bundle_id, { limit: 120 })), h("td", {}, channel.environment),
-        h("td", {}, channel.message_storage_policy === 1 ? "most recent message" : "no message"), h("td", { class: "cell-number" }, count(channel.subscribers)),
-        h("td", {}, h("div", { class: "panel-actions" }, button("Copy id", () => copy(channel.id, "the channel id"), { class: "small", data: { key: `copy-${channel.id}` }, "aria-label": `Copy the id ${channel.id}` }),
+    return [table("Broadcast channels", ["Channel", "App", "Environment", "Stores", "Subscribers", ""],
+      items.map((channel) => [h("code", {}, visible(channel.id)), visible(channel.bundle_id, { limit: 120 }), channel.environment,
+        channel.message_storage_policy === 1 ? "most recent message" : "no message", h("td", { class: "cell-number" }, count(channel.subscribers)),
+        h("div", { class: "panel-actions" }, button("Copy id", () => copy(channel.id, "the channel id"), { class: "small", data: { key: `copy-${channel.id}` }, "aria-label": `Copy the id ${channel.id}` }),
           button("Remove", () => this.actions.lose({ title: "Remove", label: "Remove the channel", message: "Channel removed",
             question: `Remove the channel with ${counted(channel.subscribers, "subscriber")}? This cannot be undone.`,
-            act: () => remove("/channels", { bundle_id: channel.bundle_id, environment: channel.environment, id: channel.id }) }), { class: "small", data: { key: `remove-${channel.id}` }, "aria-label": `Remove the channel ${channel.id}` })))))))),
+            act: () => remove("/channels", { bundle_id: channel.bundle_id, environment: channel.environment, id: channel.id }) }), { class: "small", data: { key: `remove-${channel.id}` }, "aria-label": `Remove the channel ${channel.id}` }))]), { kind: "is-dense", box: "device-table" }),
     h("div", { class: "pager" }, h("span", { class: "quiet" }, `${count((this.starts.length - 1) * PAGE + 1)} to ${count((this.starts.length - 1) * PAGE + items.length)} of ${counted(total, "channel")}`),
       this.starts.length > 1 && button("Previous", () => turn(null), { class: "small" }), next && button("Next", () => turn(next), { class: "small" }))];
   }

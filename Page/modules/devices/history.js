@@ -1,5 +1,5 @@
 // The pushes to a device, newest first: which replaced which, how the badge changed, and how each was delivered.
-import { button, h } from "../dom.js";
+import { button, h, table } from "../dom.js";
 import { clockTime, count } from "../format.js";
 import { apsOf, headline, responseText } from "../summary.js";
 import { visible } from "../visible.js";
@@ -8,13 +8,11 @@ import { visible } from "../visible.js";
 export function history(page, open) {
   const rows = changes(page.items);
   return h("section", { class: "card" }, h("h3", {}, "Received pushes"), rows.length === 0 ? h("p", { class: "quiet" }, "No pushes to its device tokens.")
-    : h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Received pushes" }, h("table", { class: "table is-dense" },
-      h("thead", {}, h("tr", {}, ["Push", "Time", "Content", "Delivery", "Badge", "Replaces"].map((name) => h("th", { scope: "col" }, name)))),
-      h("tbody", {}, rows.map(({ push, badge, replaces }) => h("tr", {},
-        h("td", {}, button(`#${push.seq}`, () => open(push.seq), { class: "link", data: { key: `history-${push.seq}` } })), h("td", { class: "mono" }, clockTime(push.received_at)),
+    : table("Received pushes", ["Push", "Time", "Content", "Delivery", "Badge", "Replaces"], rows.map(({ push, badge, replaces }) => [
+        button(`#${push.seq}`, () => open(push.seq), { class: "link", data: { key: `history-${push.seq}` } }), h("td", { class: "mono" }, clockTime(push.received_at)),
         h("td", { class: "cell-text" }, visible(headline(push).text, { limit: 80 })),
-        h("td", {}, push.accepted ? push.delivery ?? "not known" : h("span", { class: "no" }, `${responseText(push)} ${push.served?.reason ?? push.outcome}`)),
-        h("td", { class: "cell-number" }, badge), h("td", {}, replaces && button(`#${replaces}`, () => open(replaces), { class: "link", data: { key: `replaced-${push.seq}` }, "aria-label": `Replaces push ${replaces}` }))))))),
+        push.accepted ? push.delivery ?? "not known" : h("span", { class: "no" }, `${responseText(push)} ${push.served?.reason ?? push.outcome}`),
+        h("td", { class: "cell-number" }, badge), replaces && button(`#${replaces}`, () => open(replaces), { class: "link", data: { key: `replaced-${push.seq}` }, "aria-label": `Replaces push ${replaces}` })]), { kind: "is-dense" }),
     page.next !== null && h("p", { class: "quiet" }, `The newest ${count(rows.length)} of ${page.matched === null ? "more than 10,000" : count(page.matched)} pushes.`));
 }
 

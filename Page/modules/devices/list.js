@@ -101,7 +101,7 @@ export class DeviceList {
 }
 
 /** The state that decides what happens to a push: of the token, else of the app, else of the device. */
-export function stateOf(item) {
+function stateOf(item) {
   if (item.state !== "online") return item.state;
   if (item.app_state && item.app_state !== "enabled") return item.app_state;
   return item.device_state ?? item.state;

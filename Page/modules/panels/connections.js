@@ -88,6 +88,7 @@ export class ConnectionsPanel {
     if (!q || !this.onlySearch.checked) return;
     const page = await get("/pushes", { ...filterOf(q), order: "desc", limit: 1000, fields: "connection.id" });
     this.ofSearch = new Set(page.items.map((item) => item.connection.id));
+    if (page.next !== null) this.searchLine.lastChild.append(` by its newest ${count(page.items.length)} pushes`);
   }
 
   /** Shows the connections that the fields select. */

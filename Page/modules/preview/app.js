@@ -1,10 +1,10 @@
 // An app's name, icon and localized texts, from files that are chosen in the preview. They stay in the browser, and the server does not get them.
 import { showMessage } from "../copy.js";
 import { h } from "../dom.js";
+import { store, stored } from "../settings.js";
 import { object } from "../summary.js";
 import { visible } from "../visible.js";
 
-const STORAGE_KEY = "apns-mock.app.";
 const MAX_FILE = 4_000_000; // bytes
 const ICON_SIZE = 120; // pixels of a side
 /** What the topic has after the bundle id for some push types. */
@@ -12,23 +12,15 @@ export const SUFFIX = /\.(voip-ptt|voip|complication|location-query|pushkit\.fil
 const known = new Map(); // by bundle id
 
 /** The bundle id that the topic of a push names. */
-export function bundleOf(record) {
+function bundleOf(record) {
   return (record.apns?.topic ?? "").replace(SUFFIX, "");
 }
 
 /** `{name, icon, language, source, strings}` of the app of a push, as far as they were chosen; `strings` has for each key a text for each language. */
-export function appOf(record) {
+function appOf(record) {
   const bundle = bundleOf(record);
-  if (!known.has(bundle)) known.set(bundle, object(stored(bundle)) ?? {});
+  if (!known.has(bundle)) known.set(bundle, object(stored(`app.${bundle}`, {})) ?? {});
   return known.get(bundle);
-}
-
-function stored(bundle) {
-  try {
-    return JSON.parse(localStorage.getItem(STORAGE_KEY + bundle));
-  } catch {
-    return null; // Storage can be disabled; then the files are known until the page is reloaded.
-  }
 }
 
 /** The name of the app; one that is guessed from the topic if none was given. */
@@ -103,11 +95,7 @@ export function appForm(record, onChange) {
   const app = appOf(record);
   const change = (members) => {
     known.set(bundle, { ...app, ...members });
-    try {
-      localStorage.setItem(STORAGE_KEY + bundle, JSON.stringify(known.get(bundle)));
-    } catch {
-      showMessage("The browser cannot keep this; it is known until the page is reloaded", true);
-    }
+    if (!store(`app.${bundle}`, known.get(bundle))) showMessage("The browser cannot keep this; it is known until the page is reloaded", true);
     onChange();
   };
   const picker = (id, label, accept, read, advice) => {

@@ -1,5 +1,5 @@
 // The request's headers in order, each with the results of its checks.
-import { h } from "../dom.js";
+import { h, table } from "../dom.js";
 import { visible } from "../visible.js";
 
 // The checks of each header, by their names in the verdict.
@@ -23,11 +23,8 @@ export function headersTab(record) {
       h("dd", { class: "mono wrap" }, visible(`${record.request?.method ?? "?"} ${record.request?.path ?? "?"}`)),
       h("dt", {}, "Connection"), h("dd", {}, connection(record.connection ?? {})),
       h("dt", {}, "Kind"), h("dd", {}, [record.kind, record.environment].filter(Boolean).join(" · ") || "unknown")),
-    h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Headers" }, h("table", { class: "table" },
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Name"), h("th", { scope: "col" }, "Value"), h("th", { scope: "col" }, "Check"))),
-      h("tbody", {}, headers.map(([name, value]) => h("tr", {},
-        h("th", { scope: "row", class: "mono" }, visible(name)), h("td", { class: "mono wrap" }, visible(value, { limit: 8000 })),
-        h("td", { class: "check-cell" }, result(name, checks, times.get(name)))))))),
+    table("Headers", ["Name", "Value", "Check"], headers.map(([name, value]) => [h("th", { scope: "row", class: "mono" }, visible(name)),
+      h("td", { class: "mono wrap" }, visible(value, { limit: 8000 })), h("td", { class: "check-cell" }, result(name, checks, times.get(name)))])),
     headers.some(([name]) => name === "authorization")
       && h("p", { class: "quiet" }, "The token's signature is neither stored nor shown."),
   ];

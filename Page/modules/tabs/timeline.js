@@ -1,6 +1,7 @@
 // The timeline of a push's connection.
 import { get } from "../api.js";
 import { h, replace } from "../dom.js";
+import { count } from "../format.js";
 import { eventTable, LANE_FIELDS, lanes } from "../lanes.js";
 import { ATTEMPT_FIELDS, waterfall } from "../waterfall.js";
 
@@ -28,10 +29,17 @@ async function draw(record, actions, container) {
     h("h3", {}, `Connection ${id}`),
     h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Timeline" },
       lanes([known], pushes, { width, chosen: record.seq, open: actions.open })),
-    h("p", { class: "quiet" }, pushes.length === 1 ? "This is the only push on its connection." : `${pushes.length} pushes of this connection. Click a bar to open a push.`),
+    h("p", { class: "quiet" }, extent(pushes.length, before.next !== null || after.next !== null, connection)),
     h("h3", {}, "Connection events"),
     connection ? eventTable(connection) : h("p", { class: "quiet" }, "Not available: only the last 200 closed connections are stored."));
   container.querySelector(".lane-bar[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+}
+
+/** How many of the pushes of a connection are drawn. */
+function extent(number, areMore, connection) {
+  if (number === 1 && !areMore) return "This is the only push on its connection.";
+  const of = !areMore ? "" : connection ? ` of ${count(connection.pushes)}` : " of more";
+  return `${of ? "The nearest " : ""}${count(number)}${of} pushes of this connection. Click a bar to open a push.`;
 }
 
 /** The attempts of the push, of all with its key: a key recurs when a push is repeated much later. */

@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from support import stores
+
 
 def test_one_is_not_many(start, open_page, provider, device):
     server = start()
@@ -114,3 +116,10 @@ def test_the_list_and_the_overview_never_have_different_searches(start, open_pag
         view.await_rows(number)
         view.page.locator(".detail .tile", has_text="Pushes").get_by_text(str(number), exact=True).wait_for()
     assert view.page.evaluate("() => window.different") == []
+
+
+def test_a_part_of_a_connection_is_not_shown_as_all_of_it(start, open_page, device):
+    server = start()
+    stores.load(server, 700, device=device)
+    view = open_page(server, "/?push=1&tab=timeline").live()
+    view.page.get_by_text("The nearest 301 of 700 pushes of this connection.").wait_for()
