@@ -185,8 +185,8 @@ package enum UnknownOption {
   ///
   /// - Parameter arguments: The arguments of the program.
   package static func hint(for option: String, in arguments: [String]) -> String? {
-    if arguments.starts(with: ["profile", "use"]), arguments.count > 2 {
-      return "A parameter of the profile follows its name: '\(arguments[2])?\(option)=VALUE'"
+    if arguments.starts(with: ["profile", "use"]), let name = arguments.dropFirst(2).first, !name.hasPrefix("-") {
+      return "A parameter of the profile follows its name: '\(name)?\(option)=VALUE'"
     }
     return condition(for: option, in: arguments).map { "A condition is an argument without --: \($0)" }
   }

@@ -200,7 +200,7 @@ extension YAMLError {
         at: position, "invalid YAML: a colon that does not follow a key",
         hint: "check the indentation, or put a text with a colon in quotation marks")
     } else if problem.contains("did not find expected ','"),
-      lines.dropFirst(position.line - 2).prefix(2).contains(where: { $0.contains("//") || $0.contains("/*") })
+      lines.dropFirst(max(0, position.line - 2)).prefix(2).contains(where: { $0.contains("//") || $0.contains("/*") })
     {
       self.init(
         at: position, "invalid JSON or YAML", hint: "remove comments: JSON has none, those of YAML begin with #")

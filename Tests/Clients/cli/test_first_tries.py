@@ -72,7 +72,6 @@ def test_a_percent_sign_in_a_running_server_is_named(server, binary):
     ("name: x\nsummary: @x\n", "2:10", "a value cannot begin with @, put it in quotation marks"),
     ("name: x\nsummary: `x`\n", "2:10", "a value cannot begin with `"),
     ("name: x\nsummary: a: b\n", "2:11", "put a text with a colon in quotation marks"),
-    ('{"name": "x", // a comment\n "rules": []}\n', "2:9", "remove comments: JSON has none"),
 ])
 @pytest.mark.parametrize("command", [["profile", "lint"], ["fixtures", "lint"], ["verify", "--file"]], ids=" ".join)
 def test_what_yaml_cannot_read_is_named(binary, tmp_path, command, text, place, words):
@@ -81,7 +80,15 @@ def test_what_yaml_cannot_read_is_named(binary, tmp_path, command, text, place, 
     path = tmp_path / "x.yaml"
     path.write_text(text)
     error = mistake(binary, *command, path)
-    assert f"{path}:{place}: invalid " in error and words in error, error
+    assert f"{path}:{place}: invalid YAML: " in error and words in error, error
+
+
+@pytest.mark.parametrize("text", ['{"name": "x", // a comment\n "rules": []}\n', '{"name": "x" /* one line */ y}\n'])
+def test_a_comment_in_json_is_named(binary, tmp_path, text):
+    path = tmp_path / "x.json"
+    path.write_text(text)
+    for command in [["profile", "lint"], ["verify"]]:
+        assert "remove comments: JSON has none" in mistake(binary, *command, path), command
 
 
 @pytest.mark.parametrize("command", ["ls", "tail", "wait", "findings", "export"])
