@@ -83,9 +83,9 @@ export class RunsPanel {
     const { failed, interrupted, total } = run.test_counts;
     const outcome = run.outcome ?? run.state;
     return [
-      [button([visible(run.name || run.id, { limit: 120 })], () => go({ run: run.id }), { class: "plain run-name", "aria-label": `Report of ${run.id}` }), " ", h("span", { class: "quiet" }, run.id)],
+      [button([visible(run.name || run.id, { limit: 120 })], () => go({ run: run.id }), { class: "link run-name", "aria-label": `Report of ${run.id}` }), " ", h("span", { class: "quiet" }, run.id)],
       h("span", { class: `word is-${STATES[outcome] ?? "pending"}` }, icon(STATES[outcome] ?? "pending"), " ", outcome),
-      `${count(failed + interrupted)} of ${count(total)}`, h("time", { datetime: run.started_at }, fullTime(run.started_at)),
+      `${count(failed + interrupted)} of ${count(total)}`, h("time", { datetime: run.started_at, title: run.started_at }, fullTime(run.started_at).split(" (")[0]),
       Object.entries(run.labels).slice(0, 4).map(([name, value]) => [h("span", { class: "chip" }, visible(`${name} ${value}`, { limit: 60 })), " "]),
       button("Pushes", () => this.search(run.id), { class: "small", "aria-label": `Pushes of ${run.id}` }),
     ];
