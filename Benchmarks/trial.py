@@ -45,6 +45,10 @@ class Trial(contextlib.ExitStack):
 
     def start(self, side, name, cores=None):
         cores = cores or self.place.server
+        if getattr(side, "has_upstream", False):
+            upstream = self.start(Mock(), f"{name}-upstream", self.place.load)
+            side = dataclasses.replace(side, flags=(
+                *side.flags, "--upstream", f"https://localhost:{upstream.port}", "--upstream-ca", self.folder / "Certs/ca.pem"))
         if isinstance(side, Mock):
             server = MockProcess(side, name, self.binary, self.folder, cores)
         else:

@@ -60,6 +60,8 @@ class Mock:
     registered: int = 0
     # The fault profile that is selected once the inbox is full.
     profile: str = None
+    # Whether pushes are forwarded to a second server, which shares the core of the load.
+    has_upstream: bool = False
     # The readers of the inbox during the measurement: a method of `Readers`.
     readers: str = None
 
@@ -144,6 +146,10 @@ WORKLOADS = [
              THOUSAND_DEVICES, Mock(registered=1000), Mock(), targets=(1.15,)),
     Workload("unregistered", "a device that is not among 100,000 registered ones, against none registered",
              Push(), Mock(registered=100_000), Mock(), targets=(1.02,)),
+    Workload("relay", "forwarded by --upstream, against not forwarded", ours=Mock(has_upstream=True), theirs=Mock(),
+             targets=(2.2,), pushes=25_000),
+    Workload("relay-one", "forwarded one by one, against not forwarded", Push(streams=1), Mock(has_upstream=True), Mock(),
+             targets=(2.2,), pushes=5000),
     Workload("threads-cpu", "two threads against one, on one core", Push(connections=8), Mock(threads=2), Mock(),
              targets=(1.05,)),
     Workload("threads", "two threads against one, on two cores", Push(connections=8, threads=2), Mock(threads=2),

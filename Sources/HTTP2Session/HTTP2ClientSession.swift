@@ -68,6 +68,7 @@ package final class HTTP2ClientSession {
       // nghttp2 does not write to name or value and copies both before the call returns.
       let start = UnsafeMutablePointer(mutating: base.assumingMemoryBound(to: UInt8.self))
       var pairs: [nghttp2_nv] = []
+      pairs.reserveCapacity(headers.count)
       headers.forEachField { name, value in
         pairs.append(
           nghttp2_nv(

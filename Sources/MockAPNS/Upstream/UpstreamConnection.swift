@@ -11,14 +11,6 @@ final class UpstreamConnection: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
-  /// The receiver of what happens on the connection.
-  protocol Owner: AnyObject {
-    /// Requests have ended. Called once for all that ended with the same bytes.
-    func connection(_ connection: UpstreamConnection, didEnd ended: [(push: UpstreamPush, answer: UpstreamAnswer)])
-    /// More requests may be sent, or the connection has closed.
-    func connectionDidChange(_ connection: UpstreamConnection)
-  }
-
   /// The stages of a connection.
   enum State {
     /// TLS or HTTP/2 is not established: the first SETTINGS were not received.
@@ -37,8 +29,6 @@ final class UpstreamConnection: ChannelInboundHandler {
 
   /// The number of the connection, from 1.
   let number: Int
-  /// The team of the first request: APNs binds a connection to it (Protocol.md, section 3.3).
-  private(set) var team: String?
   private(set) var state = State.connecting
   /// Why the connection ended, or sent GOAWAY, in one sentence; nil if it has not.
   private(set) var problem: String?
@@ -54,17 +44,17 @@ final class UpstreamConnection: ChannelInboundHandler {
   private var session: HTTP2ClientSession?
   private var context: ChannelHandlerContext?
   private var channel: (any Channel)?
-  private weak var owner: (any Owner)?
+  private weak var queue: UpstreamQueue?
   private let startedAt = MachineTime.nanoseconds
   private var streamLimit = UpstreamConnection.maxStreams
   private var sent: [Int32: (push: UpstreamPush, at: MonotonicTime)] = [:]
   private var ended: [(push: UpstreamPush, answer: UpstreamAnswer)] = []
 
-  init(number: Int, to upstream: UpstreamSettings, _ tlsContext: TLSContext, owner: any Owner) throws {
+  init(number: Int, to upstream: UpstreamSettings, _ tlsContext: TLSContext, queue: UpstreamQueue) throws {
     self.number = number
     settingsOfUpstream = upstream
     tls = try TLSConnection(client: tlsContext, serverName: upstream.endpoint.host)
-    self.owner = owner
+    self.queue = queue
   }
 
   /// Whether a request can be sent now.
@@ -78,7 +68,6 @@ final class UpstreamConnection: ChannelInboundHandler {
   /// Sends a request, unless it was canceled. `flush` must follow.
   func send(_ push: UpstreamPush) {
     guard let session, push.beginSending() else { return }
-    team = team ?? push.team
     do {
       sent[try session.request(headers: push.headers, body: push.body)] = (push, MachineTime.nanoseconds)
     } catch {
@@ -115,7 +104,7 @@ final class UpstreamConnection: ChannelInboundHandler {
     let context = context
     self.context = nil
     report()
-    owner?.connectionDidChange(self)
+    queue?.connectionDidChange(self)
     // Through a proxy, the channel has another handler first.
     context?.close(promise: nil)
     channel?.close(promise: nil)
@@ -134,7 +123,7 @@ final class UpstreamConnection: ChannelInboundHandler {
     guard !ended.isEmpty else { return }
     let reported = ended
     ended.removeAll(keepingCapacity: true)
-    owner?.connection(self, didEnd: reported)
+    queue?.complete(reported)
   }
 
   // MARK: - Channel events
@@ -189,7 +178,7 @@ final class UpstreamConnection: ChannelInboundHandler {
       report()
       if isClosed { return end("\(settingsOfUpstream.endpoint) closed the connection") }
       if state == .draining, sent.isEmpty { return end(problem ?? "the connection ended") }
-      owner?.connectionDidChange(self)
+      queue?.connectionDidChange(self)
     } catch {
       tls.flush(to: context)
       end(handshakeProblem(error))
@@ -260,9 +249,10 @@ extension HTTP2ClientSession {
 
   /// Encrypts everything that the session has to send.
   func send(over tls: TLSConnection) throws {
-    var frames: [UInt8] = []
-    appendOutput(to: &frames)
-    if !frames.isEmpty { try frames.withUnsafeBytes { try tls.write($0) } }
+    let resources = EventLoopResources.current
+    resources.frames.removeAll(keepingCapacity: true)
+    appendOutput(to: &resources.frames)
+    if !resources.frames.isEmpty { try resources.frames.withUnsafeBytes { try tls.write($0) } }
   }
 }
 

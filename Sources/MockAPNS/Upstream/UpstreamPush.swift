@@ -101,7 +101,8 @@ extension Atomic<UInt8> {
 
 /// The receiver of the answers to the requests of one provider connection.
 final class UpstreamReceiver: Sendable {
-  private let eventLoop: any EventLoop
+  /// The event loop of the provider's connection.
+  let eventLoop: any EventLoop
   private let receive: @Sendable ([(stream: Int32, answer: UpstreamAnswer)]) -> Void
 
   /// - Parameter receive: Called on the event loop with the answers that arrived together.
