@@ -143,7 +143,8 @@ extension DeviceRegistry {
       let newState = DeviceTables.Token.State(token.state)
       if let index = state.tables.index(ofToken: token.token) {
         if state.tables.owner(of: index) != nil {
-          state.tables.setState(ofToken: index, newState, since: token.since)
+          state.tables.setState(
+            ofToken: index, newState, isFromUpstream: token.isFromUpstream, since: token.since)
           if newState != .active { state.hideActivity(of: index) }
           // It does not end by itself any more.
           if state.tables.activities[index]?.dismissedAt != nil {
@@ -201,16 +202,20 @@ package struct SingleToken: Sendable, Equatable {
   package var state: State
   /// When the state began, in milliseconds since 1970 of the server's clock: the `timestamp` of a 410.
   package var since: ServerTime
+  /// Whether this is what an answer of upstream said about the token.
+  package var isFromUpstream: Bool
 
   /// Creates a token; the text is converted to lower case.
   package init(
-    token: String, topic: String? = nil, environment: PushEnvironment? = nil, state: State = .online, since: ServerTime
+    token: String, topic: String? = nil, environment: PushEnvironment? = nil, state: State = .online, since: ServerTime,
+    isFromUpstream: Bool = false
   ) {
     self.token = token.lowercased()
     self.topic = topic
     self.environment = environment
     self.state = state
     self.since = since
+    self.isFromUpstream = isFromUpstream
   }
 }
 
@@ -278,7 +283,8 @@ extension DeviceRegistry.State {
     guard tables.deviceCount + tables.singleTokenCount < limit else { throw .limitReached(limit) }
     let installation = tables.addInstallation(
       token.topic, environment: token.environment, state: .enabled, to: DeviceTables.none)
-    tables.addToken(token.token, kind: nil, state: state, since: token.since, to: installation)
+    tables.addToken(
+      token.token, kind: nil, state: state, isFromUpstream: token.isFromUpstream, since: token.since, to: installation)
   }
 
   /// Discards what is stored for an app that was removed.

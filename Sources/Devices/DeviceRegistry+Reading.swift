@@ -258,7 +258,7 @@ extension DeviceTables {
       token: SingleToken(
         token: text(ofToken: index),
         topic: isSingle ? name : name.map { $0 + (token.kind?.pushType.topicSuffix ?? "") },
-        environment: installation.environment, state: state, since: since),
+        environment: installation.environment, state: state, since: since, isFromUpstream: token.isFromUpstream),
       deviceID: owner(of: index), bundleID: isSingle ? nil : name, kind: token.kind,
       states: installation.device == Self.none
         ? nil : (devices[Int(installation.device)].state, installation.state))

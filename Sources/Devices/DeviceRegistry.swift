@@ -119,7 +119,9 @@ package final class DeviceRegistry: Sendable {
           token.kind.map { .app(bundleID: name, kind: $0.pushType) } ?? .exactly(name)
         } else { .any }
       return Match(
-        token: RegisteredToken(environment: installation.environment, topics: topics, status: status),
+        token: RegisteredToken(
+          environment: installation.environment, topics: topics, status: status,
+          isFromUpstream: token.isFromUpstream),
         reference: TokenReference(tokenIndex: index, installation: token.installation),
         isRemovalUndetected: installation.state == .removed && installation.removalNoticedAt == nil)
     }

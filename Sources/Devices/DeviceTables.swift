@@ -30,6 +30,8 @@ struct DeviceTables: Sendable {
     /// What the token was registered for; nil for everything.
     var kind: TokenKind?
     var state: State
+    /// Whether the state is what upstream answered.
+    var isFromUpstream = false
     /// When the state began, in milliseconds since 1970 by the server's clock.
     var since: ServerTime
   }
@@ -180,7 +182,8 @@ struct DeviceTables: Sendable {
 
   /// Adds a token to an installation. The token must be well formed and not registered.
   mutating func addToken(
-    _ text: String, kind: TokenKind?, state: Token.State, since: ServerTime, to installation: Index
+    _ text: String, kind: TokenKind?, state: Token.State, isFromUpstream: Bool = false, since: ServerTime,
+    to installation: Index
   ) {
     text.withBytes { digits in
       let count = UInt8(digits.count / 2)
@@ -191,7 +194,7 @@ struct DeviceTables: Sendable {
       let offset = place(values, over: reused.map { tokens[Int($0)].offset }, count: Int(count))
       let token = Token(
         offset: offset, installation: installation, next: installations[Int(installation)].firstToken, count: count,
-        kind: kind, state: state, since: since)
+        kind: kind, state: state, isFromUpstream: isFromUpstream, since: since)
       let index = reused ?? Index(tokens.count)
       if reused == nil { tokens.append(token) } else { tokens[Int(index)] = token }
       installations[Int(installation)].firstToken = index
@@ -211,8 +214,11 @@ struct DeviceTables: Sendable {
     installations[Int(installation)].removalNoticedAt = time
   }
 
-  mutating func setState(ofToken index: Index, _ state: Token.State, since: ServerTime) {
+  mutating func setState(
+    ofToken index: Index, _ state: Token.State, isFromUpstream: Bool = false, since: ServerTime
+  ) {
     tokens[Int(index)].state = state
+    tokens[Int(index)].isFromUpstream = isFromUpstream
     tokens[Int(index)].since = since
   }
 

@@ -13,6 +13,8 @@ package struct StoredDevice: Codable, Sendable {
     var state: SingleToken.State
     /// When the state began, in milliseconds since 1970.
     var since: ServerTime
+    /// Whether the state is what upstream answered; nil for no.
+    var isFromUpstream: Bool?
     /// `attributes-type` of the push that started the Live Activity.
     var attributesType: String?
     /// The `seq` of the push that started the Live Activity.
@@ -129,7 +131,8 @@ extension DeviceRegistry.State {
         return StoredDevice.Token(
           token: tables.text(ofToken: index), kind: token.kind?.text,
           state: token.state == .expired ? .expired : token.state == .unregistered ? .unregistered : .online,
-          since: token.since, attributesType: activity.attributesType, startedBy: activity.startedBy,
+          since: token.since, isFromUpstream: token.isFromUpstream ? true : nil,
+          attributesType: activity.attributesType, startedBy: activity.startedBy,
           startedAt: activity.startedAt, dismissedAt: activity.dismissedAt)
       },
       channels: deliveries.subscribers.filter { $0.value[index] != nil }.map(\.key.id).sorted())
@@ -147,7 +150,8 @@ extension DeviceRegistry.State {
       for token in app.tokens where DeviceToken.isWellFormed(token.token) && tables.index(ofToken: token.token) == nil {
         tables.addToken(
           token.token, kind: token.kind.flatMap(TokenKind.init),
-          state: DeviceTables.Token.State(token.state), since: token.since.inRange, to: installation)
+          state: DeviceTables.Token.State(token.state), isFromUpstream: token.isFromUpstream ?? false,
+          since: token.since.inRange, to: installation)
         if token.startedBy != nil || token.startedAt != nil || token.dismissedAt != nil,
           let index = tables.index(ofToken: token.token)
         {

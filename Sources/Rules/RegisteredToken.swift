@@ -26,11 +26,14 @@ package struct RegisteredToken: Sendable, Equatable {
   package var topics: Topics
   /// Whether pushes to the token are accepted.
   package var status: Status
+  /// Whether this is what an answer of upstream said about the token.
+  package var isFromUpstream: Bool
 
   /// Creates a description of a token.
-  package init(environment: PushEnvironment?, topics: Topics, status: Status = .active) {
+  package init(environment: PushEnvironment?, topics: Topics, status: Status = .active, isFromUpstream: Bool = false) {
     self.environment = environment
     self.topics = topics
     self.status = status
+    self.isFromUpstream = isFromUpstream
   }
 }

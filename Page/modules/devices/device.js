@@ -104,6 +104,7 @@ export class DeviceDetail {
     const set = (label, state) => button(label, () => this.actions.change(put(`/devices/${this.id}`, { ...facts, state }), `The device token is ${state}`),
       { class: "small choice", "aria-pressed": String(device.state === state), data: { key: state } });
     return h("section", { class: "card" }, h("h3", {}, "Device token"), h("p", { class: "mono wrap" }, device.token),
+      device.source && h("p", { class: "quiet" }, "Registered because of an answer of upstream."),
       h("div", { class: "panel-actions" }, set("Online", "online"), set("Unregistered", "unregistered"), set("Expired", "expired")));
   }
 

@@ -88,7 +88,8 @@ export class DeviceList {
       h("td", {}, h("button", { type: "button", class: "link", title: item.device ?? item.token, on: { click: () => this.onSelect(item) } },
         item.device ? visible(item.device) : h("span", { class: "mono" }, tail(item.token)))),
       h("td", { class: "cell-cut", title: app }, app ? visible(app, { limit: 80 }) : h("span", { class: "quiet" }, "any")), h("td", {}, item.kind ?? ""),
-      h("td", { class: "mono", title: item.token }, tail(item.token)), h("td", {}, h("span", { class: `chip is-${stateOf(item)}` }, stateOf(item).replaceAll("_", " "))),
+      h("td", { class: "mono", title: item.token }, tail(item.token)), h("td", {}, h("span", { class: `chip is-${stateOf(item)}` }, stateOf(item).replaceAll("_", " ")),
+        item.source && h("span", { class: "quiet", title: "As upstream answered" }, ` ${item.source}`)),
       h("td", { class: "cell-number" }, item.stored), h("td", { class: "cell-number" }, item.shown));
     if (hadFocus) element.querySelector("button").focus();
   }

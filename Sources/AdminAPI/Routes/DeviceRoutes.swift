@@ -356,6 +356,7 @@ extension DeviceRegistry.TokenListing {
     writer.member("environment", token.environment?.rawValue)
     writer.member("state", token.state.rawValue)
     writer.member("since", TimestampFormat.text(token.since))
+    writer.member("source", token.isFromUpstream ? "upstream" : nil)
     writer.member("device_state", states?.device.rawValue)
     writer.member("app_state", states?.app.rawValue)
     writer.member("stored", stored)

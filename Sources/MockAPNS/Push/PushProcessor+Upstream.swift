@@ -157,7 +157,7 @@ extension PushProcessor {
     else { return }
     let topic = facts.topic.map { request.headers.string($0) } ?? connection.defaultTopic(facts)
     let environment = connection.environment
-    var token = SingleToken(token: request.headers.string(range), since: batch.serverTime)
+    var token = SingleToken(token: request.headers.string(range), since: batch.serverTime, isFromUpstream: true)
     switch reason {
     case .unregistered:
       token.topic = topic

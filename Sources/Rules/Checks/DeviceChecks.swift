@@ -72,8 +72,11 @@ extension Rulebook {
   private func checkEnvironment(of registered: RegisteredToken) throws(Rejection) {
     guard let other = registered.environment, other != environment else { return }
     throw Rejection(.deviceEnvironment, .badDeviceToken) { [environment] facts, packed in
-      "\(Explanation.deviceToken(facts, packed)) is of \(other.rawValue), this is \(environment.rawValue): "
-        + "push it through the other environment"
+      let fault =
+        registered.isFromUpstream
+        ? "is not of \(environment.rawValue), as upstream answered before"
+        : "is of \(other.rawValue), this is \(environment.rawValue)"
+      return "\(Explanation.deviceToken(facts, packed)) \(fault): push it through the other environment"
     }
   }
 
@@ -103,8 +106,11 @@ extension Rulebook {
       expected = bundleID + kind.topicSuffix
     }
     throw Rejection(.deviceTopic, reason) { facts, packed in
-      "\(Explanation.deviceToken(facts, packed)) belongs to \(Explanation.quoted(expected)), "
-        + "apns-topic is \(Explanation.topic(facts.topic, certificate, packed))"
+      let token = Explanation.deviceToken(facts, packed)
+      let topic = Explanation.topic(facts.topic, certificate, packed)
+      return registered.isFromUpstream
+        ? "\(token) does not belong to the apns-topic \(topic), as upstream answered before"
+        : "\(token) belongs to \(Explanation.quoted(expected)), apns-topic is \(topic)"
     }
   }
 
@@ -122,11 +128,17 @@ extension Rulebook {
       guard now >= since.addingClamped(times.unregisteredAfter) else { return }
       throw Rejection(
         .deviceUnregistered, .unregistered, timestamp: since,
-        detail: .ofTimestamp { facts, packed, since in
-          "\(Explanation.deviceToken(facts, packed)) has been unregistered since \(Explanation.timestamp(since)). "
-            + "Delete it unless the app has registered it again."
-        })
+        detail: registered.isFromUpstream
+          ? .ofTimestamp { Self.unregistered($0, $1, $2, ", as upstream answered before") }
+          : .ofTimestamp { Self.unregistered($0, $1, $2, "") })
     }
+  }
+
+  private static func unregistered(
+    _ facts: PushFacts, _ packed: UnsafeRawBufferPointer, _ since: ServerTime, _ origin: String
+  ) -> String {
+    "\(Explanation.deviceToken(facts, packed)) has been unregistered since \(Explanation.timestamp(since))\(origin). "
+      + "Delete it unless the app has registered it again."
   }
 }
 
