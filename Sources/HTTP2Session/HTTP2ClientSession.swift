@@ -12,6 +12,8 @@ package final class HTTP2ClientSession {
     case response(stream: Int32, HTTPResponse)
     /// The stream ended without a complete response: by RST_STREAM, or by a GOAWAY that excludes it.
     case reset(stream: Int32, errorCode: UInt32)
+    /// The response is larger than the limits: its stream was reset with CANCEL.
+    case excessiveResponse(stream: Int32)
     /// A SETTINGS frame with these MAX_CONCURRENT_STREAMS and MAX_HEADER_LIST_SIZE; nil for a setting it does not
     /// contain.
     case settings(maxConcurrentStreams: UInt32?, maxHeaderListSize: UInt32?)
@@ -30,6 +32,10 @@ package final class HTTP2ClientSession {
     var sent = 0
     var response = HTTPResponse()
     var hasFinalHeaders = false
+    /// Whether the end of the response was received.
+    var isComplete = false
+    /// Whether the response is too large, so that the rest is ignored.
+    var isExcessive = false
 
     init(body: [UInt8]) { self.body = body }
   }
@@ -128,20 +134,27 @@ package final class HTTP2ClientSession {
   private static func install(_ callbacks: OpaquePointer?) {
     nghttp2_session_callbacks_set_on_header_callback(callbacks) {
       _, frame, name, nameCount, value, valueCount, _, user in
-      guard let frame, let user, let exchange = HTTP2ClientSession.from(user).exchanges[frame.pointee.hd.stream_id]
-      else { return 0 }
+      guard let frame, let user else { return 0 }
+      let session = HTTP2ClientSession.from(user)
+      let stream = frame.pointee.hd.stream_id
+      guard let exchange = session.exchanges[stream], !exchange.isExcessive else { return 0 }
       let name = UnsafeRawBufferPointer(start: name, count: nameCount)
       // A final response replaces an interim one; trailers are not kept.
       if exchange.hasFinalHeaders { return 0 }
       if name.equals(":status") { exchange.response.headers.removeAll() }
-      exchange.response.headers.append(
-        name: name, value: UnsafeRawBufferPointer(start: value, count: valueCount))
+      let value = UnsafeRawBufferPointer(start: value, count: valueCount)
+      if !exchange.response.headers.append(name: name, value: value) { session.abandon(exchange, on: stream) }
       return 0
     }
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) { _, _, stream, data, count, user in
-      guard let user, let exchange = HTTP2ClientSession.from(user).exchanges[stream] else { return 0 }
-      let remaining = HTTPResponse.bodyLimit - exchange.response.body.count
-      exchange.response.body.append(contentsOf: UnsafeBufferPointer(start: data, count: count).prefix(remaining))
+      guard let user else { return 0 }
+      let session = HTTP2ClientSession.from(user)
+      guard let exchange = session.exchanges[stream], !exchange.isExcessive else { return 0 }
+      guard exchange.response.body.count + count <= HTTPResponse.bodyLimit else {
+        session.abandon(exchange, on: stream)
+        return 0
+      }
+      exchange.response.body.append(contentsOf: UnsafeBufferPointer(start: data, count: count))
       return 0
     }
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks) { _, frame, user in
@@ -162,9 +175,10 @@ package final class HTTP2ClientSession {
 
   private func received(_ frame: UnsafePointer<nghttp2_frame>) {
     switch frame.pointee.hd.type {
-    case APNS_FRAME_HEADERS:
+    case APNS_FRAME_HEADERS, APNS_FRAME_DATA:
       guard let exchange = exchanges[frame.pointee.hd.stream_id] else { return }
       if exchange.response.status >= 200 { exchange.hasFinalHeaders = true }
+      if frame.pointee.hd.flags & APNS_FLAG_END_STREAM != 0 { exchange.isComplete = true }
     case APNS_FRAME_SETTINGS where frame.pointee.hd.flags & APNS_FLAG_ACK == 0:
       let settings = frame.pointee.settings
       let entries = UnsafeBufferPointer(start: settings.iv, count: settings.niv)
@@ -183,9 +197,18 @@ package final class HTTP2ClientSession {
     }
   }
 
+  /// Resets a stream whose response is too large. nghttp2 may still read the request's body until the stream is closed.
+  private func abandon(_ exchange: Exchange, on stream: Int32) {
+    exchange.isExcessive = true
+    exchange.response = HTTPResponse()
+    nghttp2_submit_rst_stream(session, 0, stream, HTTP2ErrorCode.cancel.rawValue)
+    events.append(.excessiveResponse(stream: stream))
+  }
+
   private func closed(_ stream: Int32, errorCode: UInt32) {
     guard let exchange = exchanges.removeValue(forKey: stream) else { return }
-    if exchange.response.status > 0, errorCode == HTTP2ErrorCode.noError.rawValue {
+    if exchange.isExcessive { return }
+    if exchange.isComplete, errorCode == HTTP2ErrorCode.noError.rawValue {
       events.append(.response(stream: stream, exchange.response))
     } else {
       events.append(.reset(stream: stream, errorCode: errorCode))

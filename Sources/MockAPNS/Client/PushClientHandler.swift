@@ -107,6 +107,8 @@ final class PushClientHandler: ChannelInboundHandler {
       probeResult.outcomes[index] =
         code == HTTP2ErrorCode.refusedStream.rawValue && probeResult.goAway != nil
         ? .disconnected(reason: probeResult.disconnectReason) : .reset(errorCode: code)
+    case .excessiveResponse(let stream):
+      if let index = indices[stream] { probeResult.outcomes[index] = .reset(errorCode: HTTP2ErrorCode.cancel.rawValue) }
     case .goAway(_, let code, let debug):
       probeResult.goAway = .init(errorCode: code, text: String(decoding: debug, as: UTF8.self))
     case .settings(let streams, let listSize):

@@ -114,7 +114,7 @@ final class HTTP1Translator: ChannelDuplexHandler {
       for event in try unwrapOutboundIn(data).withUnsafeReadableBytes({ try session.receive($0) }) {
         switch event {
         case .response(_, let response): respond(response, context)
-        case .reset: context.close(promise: nil)
+        case .reset, .excessiveResponse: context.close(promise: nil)
         case .goAway: closes = true
         case .settings: break
         }

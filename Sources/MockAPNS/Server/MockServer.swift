@@ -126,6 +126,7 @@ public final class MockServer: Sendable {
     }
     do {
       for (address, kind) in configuration.providerListeners { try await listen(on: address, as: kind) }
+      try configuration.upstream?.check(isNoneOf: state.listeners.map(\.endpoint))
     } catch {
       for listener in listeners { try? await listener.close() }
       try? await group.shutdownGracefully()

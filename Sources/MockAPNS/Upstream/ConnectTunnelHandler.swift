@@ -51,7 +51,7 @@ final class ConnectTunnelHandler: ChannelInboundHandler, RemovableChannelHandler
   func channelInactive(context: ChannelHandlerContext) { next.end("the proxy \(proxy.endpoint) closed the connection") }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    next.end("the connection to the proxy \(proxy.endpoint) failed: \(error)")
+    next.end("the connection to the proxy \(proxy.endpoint) failed: \(UpstreamQueue.reason(error))")
     context.close(promise: nil)
   }
 

@@ -159,7 +159,7 @@ final class UpstreamConnection: ChannelInboundHandler {
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
     guard context === self.context else { return }
-    end("the connection to \(settingsOfUpstream.endpoint) failed: \(error)")
+    end("the connection to \(settingsOfUpstream.endpoint) failed: \(UpstreamQueue.reason(error))")
   }
 
   private func handleReceivedBytes(_ context: ChannelHandlerContext) {
@@ -181,15 +181,23 @@ final class UpstreamConnection: ChannelInboundHandler {
       queue?.connectionDidChange(self)
     } catch {
       tls.flush(to: context)
-      end(handshakeProblem(error))
+      end(problem(of: error))
     }
   }
 
-  private func handshakeProblem(_ error: any Error) -> String {
+  private func problem(of error: any Error) -> String {
     let endpoint = settingsOfUpstream.endpoint
-    guard session == nil else { return "the connection to \(endpoint) failed: \(error)" }
-    guard tls.peerCertificateFault != nil else { return "TLS with \(endpoint) failed: \(error)" }
-    return "the certificate of \(endpoint) is not trusted: \(error); name its CA with --upstream-ca FILE"
+    if let fault = tls.peerCertificateFault {
+      let advice = fault.kind == .unknownAuthority ? "; name its CA with --upstream-ca FILE" : ""
+      return "the certificate of \(endpoint) is not trusted: \(fault.text)\(advice)"
+    }
+    // With TLS 1.3, a server rejects a client certificate after the handshake.
+    let text = "\(error)"
+    if text.contains("alert"), ["certificate", "unknown ca", "decrypt error"].contains(where: { text.contains($0) }) {
+      return settingsOfUpstream.certificate.map { "\(endpoint) rejects the certificate in \($0.chain): \(text)" }
+        ?? "\(endpoint) requires a client certificate, and none is specified: \(text)"
+    }
+    return session == nil ? "TLS with \(endpoint) failed: \(text)" : "the connection to \(endpoint) failed: \(text)"
   }
 
   private func handle(_ event: HTTP2ClientSession.Event) {
@@ -207,6 +215,8 @@ final class UpstreamConnection: ChannelInboundHandler {
       } else {
         finish(request, .refused("upstream refused the stream: \(name)"))
       }
+    case .excessiveResponse(let stream):
+      if let request = sent.removeValue(forKey: stream) { finish(request, .unknown("the response is too large")) }
     case .goAway(_, let code, let debug):
       state = .draining
       let text = String(decoding: debug.prefix(200), as: UTF8.self)

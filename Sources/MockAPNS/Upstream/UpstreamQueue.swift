@@ -151,6 +151,7 @@ final class UpstreamQueue {
     ClientBootstrap(group: eventLoop)
       .connectTimeout(.nanoseconds(UpstreamConnection.connectTimeout))
       .channelOption(.tcpOption(.tcp_nodelay), value: 1)
+      .channelOption(.maxMessagesPerRead, value: 1)
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
           let pipeline = channel.pipeline.syncOperations
@@ -171,7 +172,7 @@ final class UpstreamQueue {
   }
 
   /// Returns why a connection failed, in a few words.
-  private static func reason(_ error: any Error) -> String {
+  static func reason(_ error: any Error) -> String {
     let failure = error as? NIOConnectionError
     if let failure, failure.connectionErrors.isEmpty { return "the host \(failure.host) is unknown" }
     switch failure?.connectionErrors.last?.error ?? error {

@@ -66,6 +66,19 @@ package struct UpstreamSettings: Sendable {
     try TLSContext(clientTrusting: authorities, certificate: certificate, trustsSystem: authorities.isEmpty)
   }
 
+  /// Checks that pushes are not forwarded to the server itself, again and again.
+  ///
+  /// - Throws: `UpstreamError` if the service is one of the server's listeners.
+  func check(isNoneOf listeners: [Endpoint]) throws(UpstreamError) {
+    let hosts = endpoint.host == "localhost" ? ["127.0.0.1", "::1"] : []
+    let isOwn = listeners.contains {
+      $0.port == endpoint.port && (hosts + [endpoint.host, "0.0.0.0", "::"]).contains($0.host)
+    }
+    if isOwn, endpoint.isLoopback, proxy == nil {
+      throw UpstreamError("--upstream \(endpoint) is this server: name the service to forward pushes to")
+    }
+  }
+
   /// Whether a push may leave the machine.
   func allows(topic: UnsafeRawBufferPointer?, deviceToken: UnsafeRawBufferPointer?) -> Bool {
     func isAllowed(_ text: UnsafeRawBufferPointer?, by patterns: [TextPattern]) -> Bool {

@@ -173,6 +173,8 @@ struct StartedServer: Sendable {
       throw CommandFailure(.usage, "\(Setting.store.flag): \(error.problem)")
     } catch let error as FilterError {
       throw CommandFailure(.usage, "\(Setting.webhookFilter.flag): \(error.message). \(error.hint)")
+    } catch let error as UpstreamError {
+      throw CommandFailure(.usage, error.description)
     } catch let error as TLSError {
       throw CommandFailure(.usage, "certificates (--certs, --client-ca, --webhook-ca): \(error)")
     }
