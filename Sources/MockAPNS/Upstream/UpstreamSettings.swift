@@ -69,7 +69,7 @@ package struct UpstreamSettings: Sendable {
   /// Checks that pushes are not forwarded to the server itself, again and again.
   ///
   /// - Throws: `UpstreamError` if the service is one of the server's listeners.
-  func check(isNoneOf listeners: [Endpoint]) throws(UpstreamError) {
+  func check(isNoneOf listeners: [MockServer.Endpoint]) throws(UpstreamError) {
     let hosts = endpoint.host == "localhost" ? ["127.0.0.1", "::1"] : []
     let isOwn = listeners.contains {
       $0.port == endpoint.port && (hosts + [endpoint.host, "0.0.0.0", "::"]).contains($0.host)
