@@ -129,6 +129,11 @@ package final class HTTP2ClientSession {
     }
   }
 
+  /// Whether nothing more is read or sent: after an error of the server that ends the connection, once GOAWAY is sent.
+  package var isFinished: Bool {
+    nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0
+  }
+
   // MARK: - nghttp2's callbacks
 
   private static func install(_ callbacks: OpaquePointer?) {

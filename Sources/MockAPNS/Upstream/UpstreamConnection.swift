@@ -178,6 +178,9 @@ final class UpstreamConnection: ChannelInboundHandler {
       report()
       if isClosed { return end("\(settingsOfUpstream.endpoint) closed the connection") }
       if state == .draining, sent.isEmpty { return end(problem ?? "the connection ended") }
+      if session.isFinished {
+        return end("the connection to \(settingsOfUpstream.endpoint) failed: it sent what is not HTTP/2")
+      }
       queue?.connectionDidChange(self)
     } catch {
       tls.flush(to: context)

@@ -73,6 +73,9 @@ class Service(socketserver.BaseRequestHandler):
         """A header block of a few kilobytes that is a megabyte: the same field again and again."""
         self.http.send_headers(stream, OK + [("x-long", "a" * 3000)] * 350, end_stream=True)
 
+    def garbage(self, stream):
+        self.tls.sendall(b"\xff" * 100)
+
     def close(self, stream):
         self.tls.close()
 
@@ -118,6 +121,7 @@ def answered(mock, device, **changes):
     ("half", None, "unknown", "upstream reset the stream: NO_ERROR"),
     ("megabyte", None, "unknown", "the response is too large"),
     ("bomb", None, "unknown", "the response is too large"),
+    ("garbage", None, "unknown", "failed"),
     ("close", None, "unknown", "closed the connection"),
     ("goaway", 503, "rejected", "sent GOAWAY NO_ERROR"),
 ])
