@@ -16,7 +16,7 @@ import Testing
       trigger: {probability: -1}
       => 2:29: rules[0].trigger.probability: -1 is not a number in 0..1
       trigger: {probability: .5}
-      => 2:29: rules[0].trigger.probability: .5 is not a number in 0..1
+      => 2:29: rules[0].trigger.probability: .5 is not a number in 0..1, did you mean 0.5?
       trigger: {probability: .nan}
       => 2:29: rules[0].trigger.probability: .nan is not a number in 0..1
       trigger: {probability: '0.5'}
