@@ -143,6 +143,8 @@ extension DeviceRegistry {
       let newState = DeviceTables.Token.State(token.state)
       if let index = state.tables.index(ofToken: token.token) {
         if state.tables.owner(of: index) != nil {
+          // A topic or an environment that upstream does not accept is no state of the token.
+          if token.isFromUpstream, newState == .active { return false }
           state.tables.setState(
             ofToken: index, newState, isFromUpstream: token.isFromUpstream, since: token.since)
           if newState != .active { state.hideActivity(of: index) }

@@ -115,11 +115,16 @@ package final class HTTP2ClientSession {
     guard consumed >= 0 else {
       throw HTTP2Failure(kind: .fatal, description: String(cString: nghttp2_strerror(Int32(consumed))))
     }
+    return takeEvents()
+  }
+
+  /// Returns the events that `receive` has not returned: a response that is not valid HTTP/2 ends its stream in `appendOutput`.
+  package func takeEvents() -> [Event] {
     defer { events.removeAll() }
     return events
   }
 
-  /// Appends all bytes to send to the server.
+  /// Appends all bytes to send to the server. `takeEvents` must follow.
   package func appendOutput(to output: inout [UInt8]) {
     while true {
       var frame: UnsafePointer<UInt8>?

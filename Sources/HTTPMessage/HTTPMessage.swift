@@ -40,10 +40,10 @@ package struct HTTPRequest: Sendable, Equatable {
 package struct HTTPResponse: Sendable, Equatable {
   /// `:status` and the header fields in the order received.
   package var headers = HeaderList()
-  /// The body, truncated to `bodyLimit` bytes.
+  /// The body, of `bodyLimit` bytes at most.
   package var body: [UInt8] = []
 
-  /// The maximum number of body bytes kept; further bytes are discarded. APNs' own bodies are under 100 bytes.
+  /// The maximum number of bytes of a body; clients reset the stream of a longer one. APNs' own bodies are under 100 bytes.
   package static let bodyLimit = 65536
 
   /// Creates an empty response.

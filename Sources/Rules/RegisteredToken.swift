@@ -28,6 +28,8 @@ package struct RegisteredToken: Sendable, Equatable {
   package var status: Status
   /// Whether this is what an answer of upstream said about the token.
   package var isFromUpstream: Bool
+  /// Whether an answer of upstream said to which topic and environment the token belongs, rather than an app on a device.
+  package var isRegisteredByUpstream: Bool { if case .app = topics { false } else { isFromUpstream } }
 
   /// Creates a description of a token.
   package init(environment: PushEnvironment?, topics: Topics, status: Status = .active, isFromUpstream: Bool = false) {

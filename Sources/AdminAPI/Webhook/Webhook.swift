@@ -126,9 +126,10 @@ package final class Webhook: Sendable {
       return true
     }
     let seqs = known.withLockedValue { $0.keys.sorted().suffix(Self.watchedPushes) }
-    guard isDue, let first = seqs.first, !Task.isCancelled else { return }
+    guard isDue, let first = seqs.first, let last = seqs.last, !Task.isCancelled else { return }
     var selection = Selection.allKinds
-    selection.after = first - 1
+    selection.after = max(first - 1, last - Self.watchedPushes)
+    selection.before = last + 1
     // What a failing store cannot show is sent later.
     let findings = (try? state.inbox.findings(by: state.rulebook, in: selection).findings) ?? []
     for finding in findings where known.withLockedValue({ $0[finding.seq]?.contains(finding.kind) }) == false {

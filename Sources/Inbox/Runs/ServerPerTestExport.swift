@@ -10,7 +10,8 @@ package struct ServerPerTestExport: Sendable {
   /// Milliseconds since 1970.
   package let startedAt: Int64
   private var servers = 0
-  private var tests = 0
+  /// The highest number of a test so far.
+  private var lastTest = 0
   private var pushes = 0
   private var hasFailed = false
 
@@ -36,18 +37,19 @@ package struct ServerPerTestExport: Sendable {
   /// - Throws: `StoreUnavailable` if the store of the inbox cannot be read.
   package mutating func lines(_ records: RunRecords, by rulebook: Rulebook) throws(StoreUnavailable) -> [UInt8] {
     servers += 1
-    let former = tests
+    let former = lastTest
     var lines: [UInt8] = []
-    for var test in records.runs.flatMap(\.tests) {
-      tests += 1
+    // Not those that the tested program has started itself.
+    for var test in records.runs.first(where: { $0.id == Self.id })?.tests ?? [] {
       test.number += former
+      lastTest = max(lastTest, test.number)
       hasFailed = hasFailed || test.outcome == .failed
       lines += JSONWriter.line { test.writeMembers(to: &$0, of: Self.id) }
     }
     var iterator = records.makeIterator()
     while let group = try iterator.next() {
       for record in group {
-        guard let owner = records.attribution.owner(of: record) else { continue }
+        guard let owner = records.attribution.owner(of: record), owner.run == Self.id else { continue }
         pushes += 1
         lines += records.line(
           record, of: .init(run: Self.id, test: owner.test, number: owner.number.map { $0 + former }),

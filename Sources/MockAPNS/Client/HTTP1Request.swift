@@ -146,9 +146,10 @@ private final class TLSHandler: ChannelDuplexHandler {
         }
       }
     } catch {
-      tls.flush(to: context)
       let isUntrusted = !isEstablished && tls.peerCertificateFault != nil
+      // Before anything is written: if the server has closed the connection, writing ends it.
       context.fireErrorCaught(isUntrusted ? HTTP1Request.Failure.certificateNotTrusted("\(error)") : error)
+      tls.flush(to: context)
       context.close(promise: nil)
     }
   }

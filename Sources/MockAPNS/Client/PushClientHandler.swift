@@ -91,7 +91,7 @@ final class PushClientHandler: ChannelInboundHandler {
   private func exchange(_ context: ChannelHandlerContext) throws {
     guard let session else { return }
     if try session.receive(from: tls, { handle($0) }) { return finish(.closed, context) }
-    try session.send(over: tls)
+    try session.send(over: tls) { handle($0) }
     tls.flush(to: context)
     let isAllKnown = probeResult.isTrusted ? !probeResult.outcomes.contains { $0 == nil } : true
     if isAllKnown, probeResult.settings != nil { finish(.complete, context) }

@@ -183,8 +183,11 @@ final class UpstreamConnection: ChannelInboundHandler {
       }
       queue?.connectionDidChange(self)
     } catch {
+      // Before anything is written: if upstream has closed the connection, writing ends it.
+      let text = problem(of: error)
+      problem = problem ?? text
       tls.flush(to: context)
-      end(problem(of: error))
+      end(text)
     }
   }
 
@@ -235,7 +238,15 @@ final class UpstreamConnection: ChannelInboundHandler {
 
   private func writeFrames(_ context: ChannelHandlerContext) {
     do {
-      try session?.send(over: tls)
+      try session?.send(over: tls) { event in
+        // nghttp2 resets the stream of a malformed response.
+        if case .reset(let stream, let code) = event, let request = sent.removeValue(forKey: stream) {
+          let name = HTTP2ErrorCode.description(of: code)
+          finish(request, .unknown("the response is not valid HTTP/2: \(name)"))
+        } else {
+          handle(event)
+        }
+      }
       tls.flush(to: context)
     } catch {
       end("the connection to \(settingsOfUpstream.endpoint) failed: \(error)")
@@ -261,11 +272,12 @@ extension HTTP2ClientSession {
   }
 
   /// Encrypts everything that the session has to send.
-  func send(over tls: TLSConnection) throws {
+  func send(over tls: TLSConnection, _ handle: (Event) -> Void) throws {
     let resources = EventLoopResources.current
     resources.frames.removeAll(keepingCapacity: true)
     appendOutput(to: &resources.frames)
     if !resources.frames.isEmpty { try resources.frames.withUnsafeBytes { try tls.write($0) } }
+    for event in takeEvents() { handle(event) }
   }
 }
 

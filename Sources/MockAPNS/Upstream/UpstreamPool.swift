@@ -20,7 +20,7 @@ package final class UpstreamPool: Sendable {
     /// The connections that are open, and that were made.
     package internal(set) var connections = 0
     package internal(set) var connectionsMade = 0
-    /// The first SETTINGS and the GOAWAY of the newest connection.
+    /// The first SETTINGS of the newest connection, and the newest GOAWAY.
     package internal(set) var settings: ProbeResult.Settings?
     package internal(set) var goAway: String?
     /// The problems in one sentence each, with their counts; the newest last.
@@ -79,7 +79,12 @@ package final class UpstreamPool: Sendable {
         return members[index]
       }
       if members.count == settings.connections {
-        if let other = members.filter(isFitting).randomElement() { return other }
+        let ofTeam = members.indices.filter { members[$0].team == team }
+        let fitting = ofTeam.isEmpty ? members.indices.filter { isFitting(members[$0]) } : ofTeam
+        if let index = fitting.randomElement() {
+          members[index].team = members[index].team ?? team
+          return members[index]
+        }
         // A team without a connection gets the second one of another team.
         guard let index = members.lastIndex(where: { one in members.count { $0.team == one.team } > 1 }) else {
           return members[0]

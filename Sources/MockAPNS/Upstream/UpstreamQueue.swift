@@ -13,6 +13,7 @@ final class UpstreamQueue {
     var figures = UpstreamPool.Figures()
     /// The size of all waiting requests.
     var waitingBytes = 0
+    /// What the files of certificates and keys contained; they are read again after a connection without an answer.
     var tlsContext: TLSContext?
   }
 
@@ -91,6 +92,8 @@ final class UpstreamQueue {
     check?.cancel()
     check = nil
     isClosing = true
+    // A request that is added later gets a connection for itself.
+    isRetired = true
     // First, so that no connection is opened for them.
     refuseAll(reason)
     for connection in connections { connection.end(reason) }
@@ -133,11 +136,11 @@ final class UpstreamQueue {
     }
     let connection: UpstreamConnection
     do {
-      let (number, tlsContext) = try shared.withLockedValue { shared in
-        let context = try shared.tlsContext ?? settings.tlsContext()
-        shared.tlsContext = context
+      let tlsContext = try shared.withLockedValue(\.tlsContext) ?? settings.tlsContext()
+      let number = shared.withLockedValue { shared in
+        shared.tlsContext = tlsContext
         shared.figures.connectionsMade += 1
-        return (shared.figures.connectionsMade, context)
+        return shared.figures.connectionsMade
       }
       connection = try UpstreamConnection(number: number, to: settings, tlsContext, queue: self)
     } catch {
@@ -193,7 +196,7 @@ final class UpstreamQueue {
   func connectionDidChange(_ connection: UpstreamConnection) {
     shared.withLockedValue { shared in
       if let settings = connection.settings { shared.figures.settings = settings }
-      if connection.state != .open { shared.figures.goAway = connection.goAway }
+      if let goAway = connection.goAway { shared.figures.goAway = goAway }
     }
     if connection.state == .closed, let index = connections.firstIndex(where: { $0 === connection }) {
       connections.remove(at: index)
@@ -202,6 +205,8 @@ final class UpstreamQueue {
       if connection.hasAnswered {
         (retry, retryDelay) = (nil, Self.retryDelays.first)
       } else {
+        // A file may have been replaced.
+        shared.withLockedValue { $0.tlsContext = nil }
         connectFailed(problem)
       }
     }

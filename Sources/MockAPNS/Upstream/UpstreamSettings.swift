@@ -1,6 +1,7 @@
 internal import APNSMockHTTPMessage
 package import APNSMockNotation
 package import APNSMockTLSEngine
+import NIOCore
 
 #if canImport(FoundationEssentials)
   import FoundationEssentials
@@ -70,11 +71,17 @@ package struct UpstreamSettings: Sendable {
   ///
   /// - Throws: `UpstreamError` if the service is one of the server's listeners.
   func check(isNoneOf listeners: [MockServer.Endpoint]) throws(UpstreamError) {
-    let hosts = endpoint.host == "localhost" ? ["127.0.0.1", "::1"] : []
+    func addresses(_ host: String) -> Set<String> { host == "localhost" ? ["127.0.0.1", "::1", host] : [host] }
+    // A name that resolves to this machine is not recognized: resolving it would take time.
+    let isOfMachine =
+      endpoint.isLoopback
+      || (try? System.enumerateDevices())?.contains { $0.address?.ipAddress == endpoint.host } == true
     let isOwn = listeners.contains {
-      $0.port == endpoint.port && (hosts + [endpoint.host, "0.0.0.0", "::"]).contains($0.host)
+      $0.port == endpoint.port
+        && (!addresses($0.host).isDisjoint(with: addresses(endpoint.host))
+          || isOfMachine && ["0.0.0.0", "::"].contains($0.host))
     }
-    if isOwn, endpoint.isLoopback, proxy == nil {
+    if isOwn, proxy == nil {
       throw UpstreamError("--upstream \(endpoint) is this server: name the service to forward pushes to")
     }
   }

@@ -70,11 +70,11 @@ package struct JSONWriter: Sendable {
     bytes.append(contentsOf: "null".utf8)
   }
 
-  /// Writes valid JSON text as the next value. Replaces line breaks, which can only occur between tokens, by spaces,
-  /// so that a whole document can be on one line.
+  /// Writes valid JSON text as the next value.
   package mutating func verbatim(_ json: [UInt8]) { json.withUnsafeBytes { verbatim($0) } }
 
-  /// Writes valid JSON text as the next value.
+  /// Writes valid JSON text as the next value. Replaces line breaks, which can only occur between tokens, by spaces,
+  /// so that a whole document can be on one line.
   package mutating func verbatim(_ json: UnsafeRawBufferPointer) {
     separate()
     let start = bytes.count

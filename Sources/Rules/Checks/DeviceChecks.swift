@@ -73,7 +73,7 @@ extension Rulebook {
     guard let other = registered.environment, other != environment else { return }
     throw Rejection(.deviceEnvironment, .badDeviceToken) { [environment] facts, packed in
       let fault =
-        registered.isFromUpstream
+        registered.isRegisteredByUpstream
         ? "is not of \(environment.rawValue), as upstream answered before"
         : "is of \(other.rawValue), this is \(environment.rawValue)"
       return "\(Explanation.deviceToken(facts, packed)) \(fault): push it through the other environment"
@@ -108,7 +108,7 @@ extension Rulebook {
     throw Rejection(.deviceTopic, reason) { facts, packed in
       let token = Explanation.deviceToken(facts, packed)
       let topic = Explanation.topic(facts.topic, certificate, packed)
-      return registered.isFromUpstream
+      return registered.isRegisteredByUpstream
         ? "\(token) does not belong to the apns-topic \(topic), as upstream answered before"
         : "\(token) belongs to \(Explanation.quoted(expected)), apns-topic is \(topic)"
     }

@@ -12,6 +12,7 @@ from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import StreamEnded
 from h2.exceptions import ProtocolError
+from hyperframe.frame import DataFrame
 
 from support.certificates import provider_certificate
 from support.server import run
@@ -64,6 +65,13 @@ class Service(socketserver.BaseRequestHandler):
         self.http.send_headers(stream, OK)
         self.http.send_data(stream, b"half")
         self.http.reset_stream(stream, 0)
+
+    def short(self, stream):
+        self.http.send_headers(stream, OK + [("content-length", "5")])
+        self.http.send_data(stream, b"abc", end_stream=True)
+
+    def without_headers(self, stream):
+        self.tls.sendall(DataFrame(stream, b"body", flags=["END_STREAM"]).serialize())
 
     def megabyte(self, stream):
         self.http.send_headers(stream, OK)
@@ -119,6 +127,8 @@ def answered(mock, device, **changes):
     ("trailers", 200, "accepted", None),
     ("interim_only", None, "unknown", "upstream reset the stream: NO_ERROR"),
     ("half", None, "unknown", "upstream reset the stream: NO_ERROR"),
+    ("short", None, "unknown", "the response is not valid HTTP/2: PROTOCOL_ERROR"),
+    ("without_headers", None, "unknown", "the response is not valid HTTP/2: PROTOCOL_ERROR"),
     ("megabyte", None, "unknown", "the response is too large"),
     ("bomb", None, "unknown", "the response is too large"),
     ("garbage", None, "unknown", "failed"),
@@ -264,9 +274,12 @@ def test_a_rejected_device_token_is_marked(binary, start, device, tmp_path, reas
     assert again.api("PUT", f"/devices/{device}", {"state": "online"})["source"] is None
 
 
-def test_a_server_does_not_forward_to_itself(binary, tmp_path):
+@pytest.mark.parametrize(("listener", "service"), [
+    ("127.0.0.1", "127.0.0.1"), ("127.0.0.1", "localhost"), ("localhost", "127.0.0.1"), ("0.0.0.0", "127.0.0.1")])
+def test_a_server_does_not_forward_to_itself(binary, tmp_path, listener, service):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-    done = run(binary, "serve", "--apns", address, "--certs", tmp_path / "certs", "--upstream", f"https://{address}")
-    assert done.returncode == 2 and f"--upstream {address} is this server" in done.stderr, done.stderr
+        port = free.getsockname()[1]
+    done = run(binary, "serve", "--apns", f"{listener}:{port}", "--certs", tmp_path / "certs",
+               "--upstream", f"https://{service}:{port}")
+    assert done.returncode == 2 and f"--upstream {service}:{port} is this server" in done.stderr, done.stderr
