@@ -188,7 +188,8 @@ def test_a_device_is_unregistered_and_registered_again(server, device):
 
 # What a token without a device has.
 ALONE = {
-    "device": None, "bundle_id": None, "kind": None, "device_state": None, "app_state": None, "stored": 0, "shown": 0}
+    "device": None, "bundle_id": None, "kind": None, "device_state": None, "app_state": None, "source": None,
+    "stored": 0, "shown": 0}
 
 
 def test_devices_over_the_api(noon):

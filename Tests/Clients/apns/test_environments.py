@@ -100,8 +100,8 @@ def test_commands_use_the_environment_of_the_first_listener(both):
     assert f'APNS_MOCK_APNS="{first},{third}"' in values
     assert f'APNS_MOCK_MANAGE="127.0.0.1:{both.facts["manage"][0]["port"]}"' in values
     address = f"127.0.0.1:{both.ports[SANDBOX]}"
-    sent = run(both.binary, "send", secrets.token_hex(32), "--topic", "com.example.app", "--port-file", both.port_file,
-               environment={"APNS_MOCK_APNS": f"{address}=sandbox"})
+    sent = run(both.binary, "send", secrets.token_hex(32), "--topic", "com.example.app",
+               environment={"APNS_MOCK_APNS": f"{address}=sandbox", "APNS_MOCK_PORT_FILE": str(both.port_file)})
     assert sent.returncode == 0, sent.stderr
     assert both.pushes()[-1]["listener"] == 1
 
