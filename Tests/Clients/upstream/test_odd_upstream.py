@@ -128,7 +128,7 @@ def answered(mock, device, **changes):
     ("interim_only", None, "unknown", "upstream reset the stream: NO_ERROR"),
     ("half", None, "unknown", "upstream reset the stream: NO_ERROR"),
     ("short", None, "unknown", "the response is not valid HTTP/2: PROTOCOL_ERROR"),
-    ("without_headers", None, "unknown", "the response is not valid HTTP/2: PROTOCOL_ERROR"),
+    ("without_headers", None, "unknown", "it sent what is not HTTP/2"),
     ("megabyte", None, "unknown", "the response is too large"),
     ("bomb", None, "unknown", "the response is too large"),
     ("garbage", None, "unknown", "failed"),
