@@ -2,7 +2,7 @@
 import { get } from "./api.js";
 import { h, replace } from "./dom.js";
 import { count, tail } from "./format.js";
-import { recount, snapshot } from "./snapshot.js";
+import { nextSnapshot, recount, snapshot } from "./snapshot.js";
 import { OUTCOMES } from "./outcomes.js";
 import { quoted } from "./terms.js";
 import { visible } from "./visible.js";
@@ -109,7 +109,7 @@ export class Completion {
   /** The values of a field that the inbox has, with their numbers. */
   async known(field) {
     if (COUNTED[field]) return Object.entries((await this.counts()).all[COUNTED[field]].counts).map(([value, number]) => [value, count(number)]);
-    if (field === "finding") return [["*", "any"], ...(await this.counts()).findings.items.map((one) => [one.finding, count(one.count)])];
+    if (field === "finding") return [["*", "any"], ...((await this.counts()).findings?.items ?? []).map((one) => [one.finding, count(one.count)])];
     if (field === "connection") return (await get("/connections")).items.slice(0, 50).map((one) => [one.id, one.state]);
     const of = { token: (row) => row.request?.device_token, device_token: (row) => row.request?.device_token, collapse: (row) => row.apns?.collapse_id,
       attempt: (row) => String(row.attempt), id: (row) => row.apns?.id }[field];
@@ -118,8 +118,12 @@ export class Completion {
 
   /** What is counted of the pushes. */
   async counts() {
-    if (!snapshot.counts) await recount();
-    return snapshot.counts ?? Promise.reject(snapshot.problem);
+    if (!snapshot.counts) recount();
+    while (!snapshot.counts) {
+      await nextSnapshot();
+      if (!snapshot.counts && snapshot.failure) throw snapshot.failure;
+    }
+    return snapshot.counts;
   }
 
   show(found, word) {

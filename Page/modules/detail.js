@@ -54,7 +54,7 @@ export class Detail {
         h("kbd", {}, "j"), " ", h("kbd", {}, "k"), " move, ", h("kbd", {}, "Enter"), " opens, ", h("kbd", {}, "?"), " shows all keyboard shortcuts."),
       this.overview.element);
     }
-    this.overview.load();
+    this.overview.draw();
   }
 
   /** Shows a push, given by its seq or by a link. */

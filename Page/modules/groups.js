@@ -69,7 +69,7 @@ export class Groups {
 
   facet({ field, name, of }, isHere) {
     const { counts } = snapshot;
-    const values = !counts ? [] : of === null ? counts.findings.items.map((item) => [item.finding, item.count]) : Object.entries(counts.all[of].counts).sort((a, b) => b[1] - a[1]);
+    const values = !counts ? [] : of === null ? (counts.findings?.items ?? []).map((item) => [item.finding, item.count]) : Object.entries(counts.all[of].counts).sort((a, b) => b[1] - a[1]);
     if (!values.length) return null;
     const chosen = term(shown.q, field);
     const details = h("details", { class: "facet", open: this.open.has(field) }, h("summary", {}, name),

@@ -370,7 +370,6 @@ export class Inbox {
   pageShown() {
     this.unseen = 0;
     this.callbacks.onPause();
-    recount();
   }
 
   // Moving

@@ -109,12 +109,21 @@ function read() {
   });
   const linked = isInFile ? null : /^#\/runs(?:\/([^/]*))?$/.exec(location.hash);
   if (!linked) return;
-  Object.assign(shown, { view: "runs", run: runOf(linked[1]), push: null, link: null });
+  Object.assign(shown, { view: "runs", run: runOf(decoded(linked[1] ?? "")), push: null, link: null });
   history.replaceState(history.state, "", address());
 }
 
+/** The id of a run; that of a view of several servers has the name of the inbox in front: `load_1:r3`. */
 function runOf(text) {
-  return /^[\w.-]{1,200}$/.test(text ?? "") ? text : null;
+  return /^[\w.:-]{1,200}$/.test(text ?? "") ? text : null;
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return null; // It is not a link of ours.
+  }
 }
 
 /** Reads the URL, now and after back or forward navigation. `views` are those of a file, which has no server. */

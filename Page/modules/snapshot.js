@@ -11,12 +11,14 @@ const BUCKETS = { buckets: 90 };
 const [SHORT_REST, LONG_REST] = [600, 5000];
 
 /**
- * `q`: the search of the list. `problem`: the error of a search that is invalid, or of a request. `counts`: null before the first count, then
- * `{q, all, found, findings, withFindings, part}`: the search, the statistics of all pushes and of those that match, the findings, the
- * number of pushes with findings, and what is counted of a large inbox, for people.
+ * `q`: the search of the list. `invalid`: the error of a search that the list cannot have; `failure`: that of the newest count; `problem`: one of
+ * them. `counts`: null before the first count, then `{q, all, found, findings, findingsProblem, withFindings, part}`: the search, the statistics
+ * of all pushes and of those that match, the findings or why they are not counted, the number of pushes with findings, and what is counted of a
+ * large inbox, for people.
  */
-export const snapshot = { q: "", problem: null, counts: null };
+export const snapshot = { q: "", invalid: null, failure: null, counts: null, get problem() { return this.invalid ?? this.failure; } };
 const observers = [];
+let waiting = []; // for the next change
 let wake = () => {};
 
 /** Registers a callback for each change. */
@@ -24,17 +26,24 @@ export function onSnapshot(callback) {
   observers.push(callback);
 }
 
-/** Notes the search of the list, or why there is none, and counts what it finds. */
-export function setSearch(q, problem = null) {
-  const isNew = q !== snapshot.q || problem !== snapshot.problem;
-  Object.assign(snapshot, { q, problem });
-  if (isNew) notify();
-  wake();
+/** Returns a promise of the next change. */
+export function nextSnapshot() {
+  return new Promise((resolve) => waiting.push(resolve));
+}
+
+/** Notes the search of the list, or why there is no other one, and counts what it finds. */
+export function setSearch(q, invalid = null) {
+  const isNew = q !== snapshot.q;
+  const isChanged = isNew || invalid !== snapshot.invalid;
+  Object.assign(snapshot, { q, invalid, failure: isNew ? null : snapshot.failure });
+  if (isChanged) notify();
+  if (isNew) wake();
   recount();
 }
 
 function notify() {
   for (const callback of observers) callback();
+  for (const resolve of waiting.splice(0)) resolve();
 }
 
 /** Counts anew. Returns a promise of the end. */
@@ -43,12 +52,12 @@ export const recount = oneAtATime(async () => {
   const began = performance.now();
   const { q } = snapshot;
   try {
-    const counts = await countNow(q);
-    if (q !== snapshot.q) return;
-    snapshot.counts = counts;
-    if (snapshot.problem?.status !== 400) snapshot.problem = null;
+    const counted = await countNow(q);
+    if (q !== snapshot.q) return; // The new search is counted next.
+    Object.assign(snapshot, counted);
   } catch (error) {
-    snapshot.problem ??= error;
+    if (q !== snapshot.q) return;
+    snapshot.failure = error;
   }
   notify();
   await new Promise((resolve) => {
@@ -57,15 +66,24 @@ export const recount = oneAtATime(async () => {
   });
 });
 
+// A page that is not visible counts nothing.
+addEventListener("visibilitychange", () => document.hidden || recount());
+
+/** Returns the counts, and the error of those of the search. */
 async function countNow(q) {
   const { inbox } = await get("/status");
   const limits = {};
   // In a view of several servers no number is the newest one.
   if (typeof inbox.last_seq === "number") limits.before = inbox.last_seq + 1;
   if (limits.before && inbox.records > NEWEST) limits.after = Math.max(0, inbox.last_seq - NEWEST);
-  const [all, found, findings, { matched }] = await Promise.all([
+  const [all, found, findings, pushes] = await Promise.allSettled([
     get("/stats", { ...limits, ...BUCKETS }), q ? get("/stats", { ...filterOf(q), ...limits, ...BUCKETS }) : null,
     get("/findings", { ...limits, ...BUCKETS }), get("/pushes", { q: "finding:*", limit: 0, ...limits }),
   ]);
-  return { q, all, found: found ?? all, findings, withFindings: matched, part: limits.after ? `pushes from #${count(limits.after + 1)} on` : null };
+  const known = all.value ?? snapshot.counts?.all;
+  if (known === undefined) throw all.reason;
+  return { failure: (q ? found : all).reason ?? null, counts: {
+    q, all: known, found: q ? found.value ?? null : known, findings: findings.value ?? null, findingsProblem: findings.reason ?? null,
+    withFindings: pushes.value?.matched, part: limits.after ? `pushes from #${count(limits.after + 1)} on` : null,
+  } };
 }

@@ -30,9 +30,10 @@ export class FindingsPanel {
   }
 
   draw() {
-    const { counts, problem } = snapshot;
+    const { counts } = snapshot;
+    const problem = counts ? counts.findingsProblem : snapshot.failure;
     if (!this.element.isConnected || (counts === null && problem === null)) return;
-    const items = counts?.findings.items.toSorted((a, b) => b.count - a.count || (a.finding < b.finding ? -1 : 1));
+    const items = counts?.findings?.items.toSorted((a, b) => b.count - a.count || (a.finding < b.finding ? -1 : 1));
     const key = JSON.stringify(items ?? problem.message);
     if (key === this.drawn) return;
     this.drawn = key;

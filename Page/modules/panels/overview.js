@@ -26,7 +26,7 @@ export class OverviewPanel {
     this.tiles = h("dl", { class: "tiles" });
     this.lists = h("div", { class: "rankings" });
     this.notice = h("div", { role: "status" });
-    this.content = h("div", { class: "overview-content" },
+    this.content = h("div", { class: "overview-content", hidden: true },
       h("section", { class: "card" }, h("h3", {}, "Pushes over time"), this.chart.element), this.tiles, this.lists);
     this.element = h("section", { class: "panel overview", "aria-label": "Overview" },
       h("header", { class: "panel-head" }, h("h2", {}, "Overview"), button("Two searches", () => compareSearches(shown.q), { class: "small", title: "Compare the numbers of two searches" })), this.scope, this.notice, this.content);
@@ -39,12 +39,13 @@ export class OverviewPanel {
     recount();
   }
 
-  /** Draws the numbers of the search of the list: nothing while that is counted, and why it cannot be. */
+  /** Draws the numbers of the search of the list; why it cannot be counted. While it is counted, no number is visible, and the focus stays. */
   draw() {
     if (!this.element.isConnected) return;
     const { q, counts, problem } = snapshot;
-    const isCounted = counts !== null && counts.q === q && q === shown.q && problem === null;
-    this.content.hidden = !isCounted || counts.found.matched === 0;
+    const isCounted = counts !== null && counts.found !== null && counts.q === q && q === shown.q && problem === null;
+    this.content.hidden = problem !== null || (isCounted ? counts.found.matched === 0 : this.content.hidden);
+    this.content.setAttribute("aria-busy", String(!isCounted));
     this.scope.hidden = !isCounted || (!q && !counts.part);
     replace(this.notice, problem ? h("p", { class: "notice is-error" }, visible([problem.message, shortHint(problem)].filter(Boolean).join(" — "), { limit: 500 }))
       : isCounted && !counts.found.matched && this.empty(counts.found, q, counts.part));

@@ -39,6 +39,7 @@ replace(document.getElementById("bar"), h("h1", { class: "brand" }, button([icon
 
 showViews(main, panels, inbox, { views: VIEWS, home: "report" });
 onSnapshot(() => {
+  report.showProblem(snapshot.counts ? null : snapshot.failure);
   if (!snapshot.counts) return;
   report.drawChart(snapshot.counts.all);
   document.body.dataset.state = "ready";

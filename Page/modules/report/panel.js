@@ -15,6 +15,7 @@ export class ReportPanel {
   constructor(summary, actions) {
     this.actions = actions;
     this.chart = new TimeChart({ label: "Pushes over time by outcome", onSelect: (from, until) => go({ view: "inbox", push: null, q: `since:"${new Date(from).toISOString()}" until:"${new Date(until).toISOString()}"` }) });
+    this.problem = h("div", { role: "status" });
     const { embedded, pushes } = summary;
     this.element = h("section", { class: "panel report", "aria-label": "Report" },
       this.verdict(summary),
@@ -26,12 +27,17 @@ export class ReportPanel {
       this.baseline(summary.baseline),
       summary.findings.length > 0 && this.section("Findings", summary.findings.map((finding) => this.finding(finding, summary.baseline))),
       this.pushList("Accepted twice", summary.duplicates, "The push was accepted again after it had been accepted: the device shows it twice."),
-      h("section", { class: "card" }, h("h3", {}, "Pushes over time"), this.chart.element), this.figures(summary), this.tests(summary.tests));
+      h("section", { class: "card" }, h("h3", {}, "Pushes over time"), this.problem, this.chart.element), this.figures(summary), this.tests(summary.tests));
   }
 
   /** Draws the chart, when the records are there. */
   drawChart(stats) {
     this.chart.draw(stats.timeline);
+  }
+
+  /** Shows why the pushes are not counted; null hides it. */
+  showProblem(error) {
+    replace(this.problem, error && h("p", { class: "notice is-error" }, error.message));
   }
 
   load() {}

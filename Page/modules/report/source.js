@@ -13,7 +13,7 @@ const SORTS = {
   size: (one) => one.request?.size?.bytes, latency: (one) => one.served?.latency_ms, connection: (one) => Number(one.connection?.id?.replace(/\D/g, "")), collapse_id: (one) => one.apns?.collapse_id,
 };
 
-/** Returns the records in the script element `records`: compressed lines of JSON in Base64. The first screen is painted before, and the page responds meanwhile. */
+/** Returns the records in the script element `records`: compressed lines of JSON in Base64. The first screen is painted before, and the page responds while it reads. */
 export async function readRecords() {
   await painted();
   const { writable, readable } = new DecompressionStream("deflate-raw");

@@ -107,7 +107,7 @@ def test_the_list_and_the_overview_never_have_different_searches(start, open_pag
         window.different = [];
         new MutationObserver(() => {
             const list = Number.parseInt(document.querySelector(".list-count").textContent, 10);
-            const tile = document.querySelector(".detail .overview-content:not([hidden]) .tile dd")?.textContent;
+            const tile = document.querySelector(".detail .overview-content:not([hidden], [aria-busy=true]) .tile dd")?.textContent;
             if (tile && Number(tile) !== list) window.different.push([list, tile, location.search]);
         }).observe(document.body, { subtree: true, childList: true, attributes: true });
     }""")

@@ -123,6 +123,12 @@ def test_a_time_range_selected_by_keys_is_kept_while_pushes_arrive(start, open_p
     assert chart.get_attribute("aria-valuetext") == selected
     view.page.keyboard.press("Enter")
     view.row("Before").wait_for()
+    # Beside the list, the focus stays in the chart.
+    chart.focus()
+    view.page.keyboard.press("ArrowLeft")
+    view.page.keyboard.press("Enter")
+    view.until("() => document.querySelector('.detail .overview-content')?.getAttribute('aria-busy') === 'false'")
+    assert view.page.evaluate("() => document.activeElement.className") == "chart-area"
 
 
 def test_the_overview_of_an_invalid_search_says_so(start, open_page, provider, device):
@@ -130,6 +136,39 @@ def test_the_overview_of_an_invalid_search_says_so(start, open_page, provider, d
     view = open_page(server, "/?view=overview&q=stauts:503")
     view.page.locator(".overview .notice.is-error", has_text="stauts").wait_for()
     view.forget_complaint()  # The browser itself logs the 400.
+
+
+def test_an_error_of_the_counts_is_that_of_its_search(start, open_page, provider, device):
+    server = start()
+    one = provider(server)
+    one.alert(device, "Good")
+    one.push(device, {"aps": {"alert": "Bad"}}, topic="")
+    view = open_page(server).live()
+    overview = view.page.locator(".detail .overview")
+    pushes = overview.locator(".tile", has_text="Pushes")
+    pushes.get_by_text("2", exact=True).wait_for()
+    view.page.route("**/api/v1/stats?search=status*200*", lambda route: route.fulfill(status=400, json={"detail": "not counted"}))
+    view.page.get_by_label("Search pushes").fill("status:200")
+    overview.locator(".is-error", has_text="not counted").wait_for()
+    # The other counts go on.
+    one.alert(device, "Third")
+    view.until("() => document.querySelector('[data-group=all] .group-count').textContent === '3'")
+    view.page.get_by_label("Search pushes").fill("status:400")
+    pushes.get_by_text("1", exact=True).wait_for()
+    assert overview.locator(".is-error").count() == 0
+    view.page.unroute("**/api/v1/stats?search=status*200*")
+    view.page.get_by_label("Search pushes").fill("status:200")
+    pushes.get_by_text("2", exact=True).wait_for()
+    view.forget_complaint()
+
+
+def test_findings_that_cannot_be_counted_leave_the_other_counts(server, open_page, provider, device):
+    view = open_page(server, "/?view=findings").live()
+    view.page.route("**/api/v1/findings?*", lambda route: route.fulfill(status=500, json={"detail": "not counted"}))
+    provider(server).alert(device, "Good")
+    view.page.locator(".is-error", has_text="not counted").wait_for()
+    view.until("() => document.querySelector('[data-group=all] .group-count').textContent === '1'")
+    view.forget_complaint()
 
 
 # Findings

@@ -103,6 +103,16 @@ def test_the_views_work_without_a_server(opened, report):
     page.locator("body[data-state=ready]").wait_for()
 
 
+def test_a_report_in_a_background_tab_is_counted_when_it_is_shown(opened, report):
+    page = opened(report).context.new_page()
+    page.add_init_script("Object.defineProperty(document, 'hidden', { configurable: true, value: true })")
+    page.goto(report.as_uri() + "#view=inbox")
+    page.locator(".row .row-title").first.wait_for()
+    assert page.locator("[data-group=all] .group-count").count() == 0, "a hidden page counts nothing"
+    page.evaluate("() => { delete document.hidden; document.dispatchEvent(new Event('visibilitychange', { bubbles: true })); }")
+    page.locator("[data-group=all] .group-count", has_text="3").wait_for()
+
+
 def test_a_report_says_how_many_pushes_it_does_not_contain(opened, report):
     report.write_text(report.read_text().replace('"embedded":3}', '"embedded":2}'))
     page = opened(report)
@@ -136,6 +146,13 @@ def test_the_live_page_lists_runs_and_shows_their_reports(server, open_page, rep
     # In an open tab, only the fragment changes.
     view.page.evaluate("() => { location.hash = '#/runs/r999'; }")
     view.page.get_by_text("there is no run r999").wait_for()
+    view.forget_complaint()
+    # The id of a run in a view of several servers.
+    view.page.evaluate("() => { location.hash = '#/runs/load_1%3Ar3'; }")
+    view.page.get_by_text("there is no run load_1:r3").wait_for()
+    view.page.reload()
+    view.page.get_by_text("there is no run load_1:r3").wait_for()
+    assert "view=runs&run=load_1%3Ar3" in view.url
     view.forget_complaint()
 
 
