@@ -1,6 +1,6 @@
 // An app's name, icon and localized texts, from files that are chosen in the preview. They stay in the browser, and the server does not get them.
 import { showMessage } from "../copy.js";
-import { h } from "../dom.js";
+import { h, replace } from "../dom.js";
 import { store, stored } from "../settings.js";
 import { object } from "../summary.js";
 import { visible } from "../visible.js";
@@ -88,13 +88,14 @@ async function readIcon(file) {
   return { icon: btoa(String.fromCharCode(...new Uint8Array(await blob.arrayBuffer()))) };
 }
 
-/** The form for the app of a push. `onChange()` is called after a change. */
+/** The form for the app of a push, which stays while it is used. `onChange()` is called after a change. */
 export function appForm(record, onChange) {
   const bundle = bundleOf(record);
   if (!bundle) return null;
   const app = appOf(record);
   const change = (members) => {
-    known.set(bundle, { ...app, ...members });
+    known.set(bundle, { ...appOf(record), ...members });
+    if (members.strings) drawLanguages();
     if (!store(`app.${bundle}`, known.get(bundle))) showMessage("The browser cannot keep this; it is known until the page is reloaded", true);
     onChange();
   };
@@ -108,11 +109,16 @@ export function appForm(record, onChange) {
     return [h("label", { for: id }, label), input];
   };
   const name = h("input", { id: "app-name", type: "text", value: app.name ?? "", placeholder: appName(record), autocomplete: "off", on: { change: () => change({ name: name.value.trim() }) } });
-  const languages = languagesOf(app);
-  const language = h("select", { id: "app-language", on: { change: () => change({ language: language.value }) } }, languages.map((one) => h("option", { value: one, selected: one === app.language }, one)));
+  const choice = h("div", { class: "app-languages" });
+  const drawLanguages = () => {
+    const [{ language }, languages] = [appOf(record), languagesOf(appOf(record))];
+    const picked = h("select", { id: "app-language", on: { change: () => change({ language: picked.value }) } }, languages.map((one) => h("option", { value: one, selected: one === language }, one)));
+    replace(choice, languages.length > 1 && [h("label", { for: "app-language" }, "Language"), picked]);
+  };
+  drawLanguages();
   return h("details", { class: "app-files" }, h("summary", {}, "App name, icon and texts"),
     h("p", { class: "quiet" }, "For ", visible(bundle, { limit: 100 }), ". They stay in this browser."),
     h("div", { class: "app-fields" }, h("label", { for: "app-name" }, "Name"), name, picker("app-icon", "Icon", "image/png,image/jpeg", readIcon, "choose a PNG or JPEG"),
       picker("app-strings", "Localizable.xcstrings", ".xcstrings,.json,application/json", async (file) => readStrings(await file.text()), "choose a string catalog of Xcode"),
-      languages.length > 1 && [h("label", { for: "app-language" }, "Language"), language]));
+      choice));
 }

@@ -1,6 +1,6 @@
 // The preview tab: a push as a phone displays it, or the reason why nothing is displayed.
 import { get } from "../api.js";
-import { button, h, replace } from "../dom.js";
+import { button, h } from "../dom.js";
 import { gauge } from "../gauge.js";
 import { icon } from "../icons.js";
 import { apsOf, KIND_NAMES, object } from "../summary.js";
@@ -18,24 +18,14 @@ import { plainFacts } from "./plain.js";
 
 export function previewTab(record, actions) {
   const preview = display(record);
-  const screen = h("div", { class: "preview" }, stage(record, preview));
-  const form = h("div", {});
-  const draw = () => {
-    const isOpen = form.firstElementChild?.open;
-    replace(form, ["alert", "liveactivity", "voip"].includes(preview.kind) && appForm(record, () => {
-      replace(screen, stage(record, preview));
-      draw();
-    }));
-    if (isOpen) form.firstElementChild.open = true;
-  };
-  draw();
+  const { element, redraw } = stage(record, preview);
   return [
-    screen,
+    h("div", { class: "preview" }, element),
     statement(preview),
     facts(record, preview.kind),
     preview.kind === "liveactivity" && activityStates(record, actions.open),
     preview.notes.length > 0 && h("ul", { class: "notes" }, preview.notes.map((note) => h("li", {}, visible(note)))),
-    form,
+    ["alert", "liveactivity", "voip"].includes(preview.kind) && appForm(record, redraw),
     gauge(record.request?.size),
     outcomeLine(record),
     h("p", {}, button("Why this response?", () => actions.tab("verdict"), { class: "small" })),
@@ -46,7 +36,7 @@ export function previewTab(record, actions) {
 /** The screen of a device and the statement, without further facts. */
 export function previewOf(record) {
   const preview = display(record);
-  return [h("div", { class: "preview" }, stage(record, preview)), statement(preview)];
+  return [h("div", { class: "preview" }, stage(record, preview).element), statement(preview)];
 }
 
 /** States whether something is displayed, or why nothing is. */
@@ -68,22 +58,22 @@ const SURFACES = {
 // The chosen place of each kind; applies to all pushes until changed.
 const chosen = {};
 
-/** The phone, and a field to select where it is displayed if there are several places. */
+/** The phone, with a field to select where it is displayed if there are several places; and a function that draws the phone again, not the field, which may have the focus. */
 function stage(record, preview) {
   const { kind } = preview;
   const surfaces = SURFACES[kind];
   const has = kind === "voip" ? object(record.request?.payload) : preview.wouldShow && apsOf(record);
-  if (!surfaces || !has) return screen(record, preview);
-  const container = h("div", { class: "stage" });
-  const picker = h("select", { "aria-label": "Where it is displayed", class: "surface-picker", on: { change: () => { chosen[kind] = picker.value; draw(); } } },
+  if (!surfaces || !has) return { element: screen(record, preview), redraw: () => {} };
+  const picker = h("select", { "aria-label": "Where it is displayed", class: "surface-picker", on: { change: () => { chosen[kind] = picker.value; redraw(); } } },
     surfaces.map(([name]) => h("option", { selected: name === chosen[kind] }, name)));
-  const draw = () => {
+  const element = h("div", { class: "stage" }, h("div"), picker);
+  const redraw = () => {
     const [surface, card] = surfaces.find(([name]) => name === chosen[kind]) ?? surfaces[0];
-    replace(container, phone(card(record), { isDimmed: kind === "voip" ? !preview.arrives : !preview.shows, surface, at: record.received_at, label: kind === "voip" ? "if the app reports a call" : null }), picker);
-    if (surface === "lock screen" && kind === "alert") addStack(record, container);
+    element.firstChild.replaceWith(phone(card(record), { isDimmed: kind === "voip" ? !preview.arrives : !preview.shows, surface, at: record.received_at, label: kind === "voip" ? "if the app reports a call" : null }));
+    if (surface === "lock screen" && kind === "alert") addStack(record, element);
   };
-  draw();
-  return container;
+  redraw();
+  return { element, redraw };
 }
 
 /** Shows below a notification how many others of its thread the device may have. */

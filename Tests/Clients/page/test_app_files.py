@@ -47,8 +47,15 @@ def test_the_preview_has_the_name_the_icon_and_the_texts_of_the_app(server, open
     card.locator(".app-icon canvas").wait_for()
     view.page.get_by_label("Name", exact=True).fill("Shop")
     view.page.keyboard.press("Tab")
+    assert view.page.evaluate("() => document.activeElement.id") == "app-icon"
+    view.page.get_by_label("Name", exact=True).fill("The shop")
+    # The first click acts, although the name changes by it.
+    with view.page.expect_file_chooser():
+        view.page.get_by_label("Icon").click()
+    view.page.get_by_label("Where it is displayed").focus()
     view.page.get_by_label("Where it is displayed").select_option("Home Screen")
-    view.page.locator(".home-name", has_text="Shop").wait_for()
+    view.page.locator(".home-name", has_text="The shop").wait_for()
+    assert view.page.evaluate("() => document.activeElement.className") == "surface-picker"
     assert accessibility(view.page) == []
 
     # It stays in the browser, for the app.
