@@ -108,7 +108,7 @@ export function throttled(action, wait) {
 
 /**
  * Returns the asynchronous `action` so that it runs once at a time. Calls while it runs make one more run after it, which
- * sees what has changed meanwhile. Returns a promise of the run that serves the call.
+ * sees what has changed since. Returns a promise of the run that serves the call.
  */
 export function oneAtATime(action) {
   let running = null;

@@ -96,7 +96,7 @@ const readClock = throttled(() => serverClock.readClock().then((clock) => {
 setInterval(() => !document.hidden && readClock(), 10000);
 
 const show = showViews(main, panels, inbox, { more: {
-  "n": () => detail.compose(), ".": () => inbox.togglePause(), "e": () => detail.edit(inbox.list.selected),
+  "n": () => detail.compose(), ".": () => inbox.togglePause(), "e": () => shown.view === "inbox" && detail.edit(inbox.list.selected),
 } });
 // The rows come first: on a slow network everything else would delay them.
 const started = inbox.start();

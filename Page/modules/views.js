@@ -18,6 +18,9 @@ export const actions = {
   addCondition: (text) => go({ view: "inbox", q: shown.q.split(" ").includes(text) ? shown.q : `${shown.q} ${text}`.trim() }),
 };
 
+/** Whether the details of a push are visible. Another view keeps them for the way back. */
+const isPushShown = () => shown.view === "inbox" && shown.push !== null;
+
 export function changeTheme() {
   showMessage(`Theme: ${theme.next()}`);
 }
@@ -34,15 +37,15 @@ export function showViews(main, panels, inbox, { views, more = {}, home = "inbox
   keys.start({
     "j": () => inbox.move(1), "k": () => inbox.move(-1), "ArrowDown": () => inbox.move(1), "ArrowUp": () => inbox.move(-1),
     "Enter": () => inbox.openSelected(), "/": () => { go({ view: "inbox" }); inbox.search.focus(); },
-    "y": () => inbox.detail.copyID(), "t": changeTheme, "?": keys.showSheet,
-    "[": () => inbox.openAttempt(-1), "]": () => inbox.openAttempt(1), "x": () => inbox.toggleSelected(), "c": () => inbox.toolbar.compareSelected(),
+    "y": () => isPushShown() && inbox.detail.copyID(), "t": changeTheme, "?": keys.showSheet,
+    "[": () => isPushShown() && inbox.openAttempt(-1), "]": () => isPushShown() && inbox.openAttempt(1), "x": () => inbox.toggleSelected(), "c": () => inbox.toolbar.compareSelected(),
     "escape": () => inbox.reduceSelection() || (shown.push !== null ? actions.close() : go({ view: home })),
-    ...Object.fromEntries(TABS.map((tab, index) => [String(index + 1), () => shown.push !== null && actions.tab(tab)])), ...more,
+    ...Object.fromEntries(TABS.map((tab, index) => [String(index + 1), () => isPushShown() && actions.tab(tab)])), ...more,
   });
   const show = () => {
     const panel = panels[shown.view];
     document.body.dataset.view = shown.view;
-    document.body.classList.toggle("has-push", shown.view === "inbox" && shown.push !== null);
+    document.body.classList.toggle("has-push", isPushShown());
     if (!panel && shown.view !== "inbox") return; // It is not loaded yet.
     const element = panel?.element ?? inbox.element;
     if (main.firstChild === element) return;

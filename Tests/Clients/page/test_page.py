@@ -248,6 +248,11 @@ def test_keys_walk_through_attempts(start, open_page, provider, device):
     view.page.locator(".detail-line", has_text="#2").wait_for()
     view.page.keyboard.press("]")
     view.page.locator(".detail-line", has_text="#3").wait_for()
+    view.page.locator("[data-group='view faults']").click()
+    for key in "[ye":
+        view.page.keyboard.press(key)
+    assert view.url.endswith("?view=faults") and view.page.locator(".toast, dialog").count() == 0, "no push is shown"
+    view.page.go_back()
     view.page.get_by_role("button", name="Group retries").click()
     view.until("() => document.querySelectorAll('.row').length === 1")
     view.page.locator(".row .chip", has_text="3 attempts").wait_for()
