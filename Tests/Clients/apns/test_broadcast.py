@@ -367,6 +367,13 @@ def test_rejected_channels(channels, body, expected):
     assert channels.listed() == []
 
 
+# The explanations of the finding channel-request-form: of a channel that is created, and of a broadcast with a push type.
+FORM_SENTENCES = (
+    'the body creates the channel in another form than {"message-storage-policy":1,"push-type":"LiveActivity"}: a policy as a string or '
+    'another case of the push type, which rules "strict" reject',
+    'apns-push-type is "{}": Apple\'s samples have liveactivity, and rules "strict" reject another case')
+
+
 @pytest.mark.parametrize("rules", ["apple", "lenient", "strict"])
 def test_undocumented_forms(start, rules):
     """The forms in the README of @parse/node-apn and in Apple's texts: the table of RuleModes.md."""
@@ -386,10 +393,13 @@ def test_undocumented_forms(start, rules):
             for response in made:
                 read = channels.call("GET", apns_channel_id=response.header("apns-channel-id"))
                 assert json.loads(read.body) == {"message-storage-policy": 1, "push-type": "LiveActivity"}
-    found = [item["count"] for item in server.api("GET", "/findings", kind="*")["items"]
-             if item["finding"] == "channel-request-form"]
+    found = [item for item in server.api("GET", "/findings", kind="*")["items"] if item["finding"] == "channel-request-form"]
     if rules != "lenient":
-        assert found == ([4] if rules == "apple" else [])
+        assert [item["count"] for item in found] == ([4] if rules == "apple" else [])
+    if rules == "apple":
+        created, of_type = FORM_SENTENCES
+        assert {record["explanation"] for record in found[0]["records"]} == {
+            created, *(of_type.format(kind) for kind in ("LiveActivity", "Liveactivity"))}
 
 
 def test_a_channel_belongs_to_its_app(server):

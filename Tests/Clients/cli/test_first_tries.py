@@ -136,6 +136,7 @@ def test_a_port_file_on_the_command_line_counts_more_than_variables(server, star
 
 def test_a_rule_on_the_command_line_needs_no_braces(server):
     done = server.command("rule", "add", "do: {delay: {fixed: 1ms}}", "--ttl", "1s")
+    server.api("POST", "/reset", {"rules": True})
     assert done.returncode == 0 and "delay at request" in done.stdout, done.stderr
 
 

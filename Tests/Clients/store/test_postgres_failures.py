@@ -235,8 +235,10 @@ def locked_table(inbox):
     """Holds a lock of another client with which servers cannot write."""
     session = inbox.postgres.open_session()
     session.execute(f"BEGIN; LOCK TABLE {inbox.schema}.push IN EXCLUSIVE MODE")
-    yield
-    session.execute("COMMIT")
+    try:
+        yield
+    finally:
+        session.execute("COMMIT")
 
 
 def test_a_table_that_another_client_locks(start, inbox):

@@ -105,7 +105,11 @@ def libpq():
 
 
 class SessionLost(Exception):
-    """The database has ended a session before it executed a statement."""
+    """The database has ended a session. A statement that `was_sent` may have been executed."""
+
+    def __init__(self, problem, *, was_sent):
+        super().__init__(problem)
+        self.was_sent = was_sent
 
 
 class Session:
@@ -129,8 +133,11 @@ class Session:
         return self._execute(sql, timeout)
 
     def _execute(self, sql, timeout):
+        # What the database sends on its own is the end of the session.
+        if select.select([libpq().PQsocket(self.handle)], [], [], 0)[0]:
+            raise SessionLost("the database has ended the session", was_sent=False)
         if libpq().PQsendQuery(self.handle, sql.encode()) != 1:
-            raise SessionLost(libpq().PQerrorMessage(self.handle).decode())
+            raise SessionLost(libpq().PQerrorMessage(self.handle).decode(), was_sent=False)
         text, problem, deadline = "", None, time.monotonic() + timeout
         while result := self._result(sql, deadline):
             rows, columns = libpq().PQntuples(result), libpq().PQnfields(result)
@@ -140,7 +147,7 @@ class Session:
                 problem = problem or libpq().PQresultErrorMessage(result).decode()
             libpq().PQclear(result)
         if problem and any(words in problem for words in ("terminating connection", "closed the connection")):
-            raise SessionLost(problem)
+            raise SessionLost(problem, was_sent=True)
         assert problem is None, f"{sql}: {problem}"
         return text
 
@@ -292,10 +299,10 @@ class Postgres:
                 if is_new:
                     sessions[user, database] = self.open_session(user=user, database=database)
                 return sessions[user, database].execute(sql, schema=schema).strip()
-            except SessionLost:
+            except SessionLost as lost:
                 # A test has ended all sessions, or the database was started again.
-                sessions.pop((user, database))
-                if is_new:
+                sessions.pop((user, database), None)
+                if is_new or lost.was_sent:
                     raise
 
     def open_session(self, *, user=OWNER, database=DATABASE):
