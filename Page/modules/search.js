@@ -28,6 +28,7 @@ export class Search {
       on: { input: () => this.onInput(), keydown: (event) => this.onKey(event) },
     });
     this.field.value = shown.q;
+    this.isWriting = false; // whether the search changes to what was written here
     this.completion = new Completion(this.field, { onAccept: () => this.changed(), rows });
     this.range = new TimeRange({ q: () => shown.q, search: (q) => go({ q, view: "inbox" }) });
     this.problem = h("p", { id: "search-problem", class: "search-problem", role: "status", hidden: true });
@@ -42,9 +43,16 @@ export class Search {
       this.problem, this.chips, this.sheet);
     this.changed = settled(() => {
       // A field without a value, which a completion may have inserted, is not a condition yet.
-      if (!/(^|\s)!?[a-z_]+[:=]$/.test(this.field.value)) go({ q: this.field.value.trim(), view: "inbox", push: null }, { quietly: true });
+      const q = this.field.value.trim();
+      if (/(^|\s)!?[a-z_]+[:=]$/.test(this.field.value) || q === shown.q) return;
+      this.isWriting = true;
+      go({ q, view: "inbox", push: null }, { quietly: true });
+      this.isWriting = false;
     }, 250);
-    onChange(() => this.update());
+    onChange((now, before) => {
+      if (now.q !== before.q && !this.isWriting) this.field.value = now.q;
+      this.update();
+    });
     document.addEventListener("click", (event) => {
       if (!this.element.contains(event.target)) this.showSheet(false);
     });

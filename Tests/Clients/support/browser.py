@@ -94,8 +94,11 @@ class View:
         self.page.goto(self.base + path)
 
     def visit(self, path):
-        """Changes the address as the browser's Back button does: the page is not loaded again."""
+        """Changes the address as the browser's Back button does: the page is not loaded again. A field loses the focus, because
+        the page would soon search for what was written into it.
+        """
         self.page.evaluate("""(path) => {
+            document.activeElement.blur();
             history.pushState(null, "", path);
             dispatchEvent(new PopStateEvent("popstate"));
         }""", path)
