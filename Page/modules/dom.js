@@ -33,12 +33,12 @@ function append(element, children) {
   }
 }
 
-// The button that a pointer presses. If it were replaced before the release, the browser would report no click.
+// What a pointer presses. If it were replaced before the release, the browser would report no click.
 let pressed = null;
 // What replaces the contents of elements at the release.
 const waiting = new Map();
 
-addEventListener("pointerdown", (event) => { pressed = event.target.closest?.("button") ?? null; }, true);
+addEventListener("pointerdown", (event) => { pressed = event.target.closest?.("a, button, input, label, summary") ?? null; }, true);
 for (const end of ["pointerup", "pointercancel", "blur"]) {
   addEventListener(end, (event) => {
     if (pressed === null || (end === "blur" && event.target !== window)) return;
@@ -50,7 +50,7 @@ for (const end of ["pointerup", "pointercancel", "blur"]) {
   }, true);
 }
 
-/** Replaces the content of `element` by `children`; while a pointer presses a button in it, only at the release. */
+/** Replaces the content of `element` by `children`; while a pointer presses something in it that can be clicked, only at the release. */
 export function replace(element, ...children) {
   if (pressed !== null && pressed !== element && element.contains(pressed)) {
     waiting.set(element, children);

@@ -27,9 +27,11 @@ export class FaultsPanel {
     this.rules = h("div", { class: "card" });
     this.added = h("div", { class: "card" });
     this.explanation = h("div", { class: "card", role: "status", hidden: true });
+    this.form = new RuleForm({ ...actions, reload: () => this.load() }).element;
+    this.form.hidden = true; // It would move under the pointer when what is above it is loaded.
     this.element = h("section", { class: "panel", "aria-label": "Faults" },
       h("header", { class: "panel-head" }, h("h2", {}, "Faults")), this.head, this.parameters, this.rules, this.added, this.explanation,
-      new RuleForm({ ...actions, reload: () => this.load() }).element, this.clock.element);
+      this.form, this.clock.element);
     this.refresh = throttled(() => this.load(), 700);
     this.changes = Promise.resolve();
     // The number of the newest request for the state, and of the one that is shown.
@@ -58,6 +60,7 @@ export class FaultsPanel {
     this.drawParameters(profile);
     this.drawRules(profile);
     this.drawAdded(added);
+    this.form.hidden = false;
   }
 
   drawHead(profile) {
