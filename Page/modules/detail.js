@@ -116,7 +116,8 @@ export class Detail {
   /** Handles a changed push: a delayed one completed, or the shown one was retried. */
   update(record) {
     if (!this.record) return;
-    if (record.seq === this.record.seq) {
+    // The event of a push that was opened before it arrived changes nothing.
+    if (record.seq === this.record.seq && JSON.stringify(record) !== JSON.stringify(this.record)) {
       this.record = record;
       this.draw();
     }
