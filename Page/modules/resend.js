@@ -45,7 +45,9 @@ export async function resend(seqs, { signal, onProgress }) {
     for (const seq of seqs) {
       if (signal.aborted) break;
       onProgress(sent);
-      const result = resultOf(await post("/send", await draftOf(seq)));
+      const draft = await draftOf(seq);
+      if (signal.aborted) break;
+      const result = resultOf(await post("/send", draft));
       results.set(result, (results.get(result) ?? 0) + 1);
       sent += 1;
     }

@@ -72,6 +72,7 @@ def test_resend_runs_once_and_can_be_canceled(view):
     view.action("Select all").click()
     view.action("Resend").dblclick()
     view.page.get_by_text("Sending 2 of 5").wait_for()
+    view.until("() => window.release !== undefined")
     assert view.action("Resend").is_disabled()
     view.action("Cancel").click()
     view.page.evaluate("() => window.release()")
