@@ -16,12 +16,13 @@ import copy
 import functools
 import os
 from collections.abc import Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, Union
 
 from . import client as clients
 from .client import Client, Clock, Device, OpenRequests, Settings, running_event_loop
-from .errors import ServerExitedError
+from .errors import APNsMockError, ServerExitedError
 
 if TYPE_CHECKING:
     from typing_extensions import Concatenate, ParamSpec
@@ -45,6 +46,9 @@ def _awaited(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[A
         client._requests = requests
         try:
             return await _in_thread(functools.partial(method, self._target(client), *arguments, **options))
+        except (APNsMockError, AssertionError) as error:
+            # Otherwise pytest would show the frames of the thread.
+            raise error.with_traceback(None)
         except BaseException:
             requests.end()
             raise
@@ -53,11 +57,16 @@ def _awaited(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[A
 
 
 async def _in_thread(function: Callable[[], R]) -> R:
+    """Calls a function in a thread of its own: the threads of the loop's executor are few, and the user's code needs them, too."""
     if running_event_loop() != "trio":
-        return await asyncio.get_running_loop().run_in_executor(None, function)
+        executor = ThreadPoolExecutor(1, thread_name_prefix="apns-mock")
+        try:
+            return await asyncio.get_running_loop().run_in_executor(executor, function)
+        finally:
+            executor.shutdown(wait=False)
     import trio
 
-    result: R = await trio.to_thread.run_sync(function, abandon_on_cancel=True)
+    result: R = await trio.to_thread.run_sync(function, abandon_on_cancel=True, limiter=trio.CapacityLimiter(1))
     return result
 
 

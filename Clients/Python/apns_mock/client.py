@@ -493,10 +493,10 @@ def connect(environment: Optional[Mapping[str, str]] = None) -> Client:
 
 
 def running_event_loop() -> Optional[str]:
-    """Returns "asyncio" or "trio" if the present thread runs an event loop of that library, else None."""
+    """Returns "asyncio" or "trio" if the present thread runs a task of that library, else None."""
     try:
-        asyncio.get_running_loop()
-        return "asyncio"
+        # Without a task, another library runs the loop beside synchronous code, as the synchronous Playwright does.
+        return "asyncio" if asyncio.current_task() is not None else None
     except RuntimeError:
         trio = sys.modules.get("trio")
         return "trio" if trio is not None and trio.lowlevel.in_trio_run() else None

@@ -192,7 +192,7 @@ def test_fixtures_of_asynchronous_tests(
     result.stdout.fnmatch_lines(["*WaitError: wanted at least 1, and no push matches after 0s"])
     # Only the frame of the test is shown.
     assert "apns_mock/client.py" not in result.stdout.str().replace("\\", "/")
-    assert "apns_mock/aio.py" not in result.stdout.str()
+    assert "apns_mock/aio.py" not in result.stdout.str() and "concurrent/futures" not in result.stdout.str()
 
 
 def test_the_types_of_a_users_test_are_complete(tmp_path: Path) -> None:
@@ -206,3 +206,34 @@ def test_the_types_of_a_users_test_are_complete(tmp_path: Path) -> None:
     test.write_text(test.read_text().replace("environment: str", "environment: int"))
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "Incompatible types" in result.stdout
+
+
+def test_waits_leave_threads_to_the_code_of_the_user(server: apns_mock.Client) -> None:
+    """The executor of asyncio has few threads; as many waits would otherwise stop everything else that needs one."""
+    async def use() -> None:
+        waiting = [asyncio.create_task(aio.AsyncClient(server).wait("status:200", timeout="20s")) for _ in range(40)]
+        await asyncio.sleep(0)
+        assert await asyncio.wait_for(asyncio.to_thread(lambda: 7), 10) == 7
+        assert await send(server.settings) == 200
+        assert {len(await task) for task in waiting} == {1}
+
+    asyncio.run(use())
+
+
+def test_synchronous_code_beside_a_loop_may_wait(server: apns_mock.Client) -> None:
+    """The synchronous Playwright runs an event loop in the thread of the test, in which no task is current."""
+    loop = asyncio.new_event_loop()
+    found: list[apns_mock.WaitError] = []
+
+    def use() -> None:
+        try:
+            server.wait("status:410", timeout=0.01)
+        except apns_mock.WaitError as error:
+            found.append(error)
+        finally:
+            loop.stop()
+
+    loop.call_soon(use)
+    loop.run_forever()
+    loop.close()
+    assert len(found) == 1

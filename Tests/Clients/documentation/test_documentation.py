@@ -349,7 +349,7 @@ def test_a_search_on_the_site_finds_a_page(site, browser):
 # The words that the commands of a page about a task print.
 TASKS = {
     "CI": ["200 apns-id", "410"], "RealLibrary": ["200", "com.example.app", "✓ push"],
-    "LoadTest": ['outcome="accepted",status="200",reason=""} 3'], "SharedServer": ["503 ServiceUnavailable", "200 apns-id"],
+    "LoadTest": ['outcome="accepted",status="200",reason=""} 30'], "SharedServer": ["503 ServiceUnavailable", "200 apns-id"],
     "FirstPush": ["200", "alert"], "RetryTest": ["503 ServiceUnavailable", "200 apns-id"],
     "LostPush": ["exec ended with 1", "fired"], "ExpiredToken": ["200", "403", "ExpiredProviderToken"],
     "UnregisteredDevice": ["410 Unregistered", "retried-410", "200 apns-id"], "OwnProfile": ["429 TooManyRequests", "refused"],
