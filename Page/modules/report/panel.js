@@ -98,11 +98,11 @@ export class ReportPanel {
 
   baseline(baseline) {
     if (!baseline) return null;
-    const row = (title, change, isNamed = false) => [title, this.names(change.new, isNamed), this.names(change.fixed, isNamed), count(change.unchanged.length)];
+    const row = (title, change, isNamed = false) => [title, this.names(change.new, isNamed), this.names(change.fixed, isNamed), count(change.unchanged.length), this.names(change.unknown, isNamed)];
     const delays = Object.keys(baseline.now.delays).map((name) => `time to acceptance, ${name.replace("_ms", "")}: ${baseline.old.delays[name] ?? "–"} ms → ${baseline.now.delays[name]} ms`);
     return this.section(["Since ", visible(baseline.name, { limit: 200 })], [
       baseline.another_suite && h("p", { class: "notice" }, "None of the tests is in the baseline: is it of another suite?"),
-      table("What has changed", ["", "New", "Fixed", "Unchanged"], [row("Failed tests", baseline.tests, true), row("Findings", baseline.findings, true), row("Lost pushes", baseline.lost), row("Not accepted", baseline.unaccepted)]),
+      table("What has changed", ["", "New", "Fixed", "Unchanged", "Unknown: not all tests ran"], [row("Failed tests", baseline.tests, true), row("Findings", baseline.findings, true), row("Lost pushes", baseline.lost), row("Not accepted", baseline.unaccepted)]),
       h("ul", { class: "quiet" }, h("li", {}, `pushes: ${count(baseline.old.pushes)} → ${count(baseline.now.pushes)}`), delays.map((text) => h("li", {}, text)),
         Object.entries(baseline.reasons).map(([reason, change]) => h("li", {}, visible(reason, { limit: 100 }), `: ${change.old} → ${change.new}`)))]);
   }

@@ -78,8 +78,12 @@ struct ExportSplitter {
       (UInt8(ascii: ","), .open):
       break
     default:
+      let isPage = byte == UInt8(ascii: "<")
       throw InboxImport.Problem(
-        line: line, reason: "expected a record of a push; an export has one per line, or an array of them")
+        line: line,
+        reason: isPage
+          ? "expected an export, but this is a page: open a report in a browser, and specify the file of --export here"
+          : "expected a record of a push; an export has one per line, or an array of them")
     }
     return false
   }

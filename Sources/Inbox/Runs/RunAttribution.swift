@@ -3,7 +3,8 @@ internal import APNSMockRules
 /// Which run and test each push belongs to, computed when a record is read, so that no push waits for it.
 ///
 /// A push belongs to the open test whose `scope` matches it, the newest of several; else to the test without a scope that is the
-/// only open one; else to none. Its run is that of its test, or the run that is found in the same way among the open runs.
+/// only open one; else to none. Its run is that of its test, or the run that is found in the same way among the open runs. A run that
+/// has a command, such as that of `exec`, contains those without one: a push is theirs first.
 package struct RunAttribution: Sendable {
   /// The run and the test of a push.
   package struct Owner: Sendable, Hashable {
@@ -21,6 +22,8 @@ package struct RunAttribution: Sendable {
     let owner: Owner
     /// The conditions of its scope and of its run's; empty for none.
     let scopes: [Filter]
+    /// Whether it is a run with a command, which contains runs without one.
+    let isOuter: Bool
   }
 
   /// The number of open runs and tests that are compared with a push. Only an import can have more.
@@ -49,20 +52,21 @@ package struct RunAttribution: Sendable {
   private init(ofOneServer runs: [TestRun]) {
     var changes: [(seq: Int, isEnd: Bool, span: Int32)] = []
     func add(
-      _ owner: Owner, _ scopes: [Filter], after: Int, through: Int?, _ seqs: SeqRanges?, restored: SeqRanges
+      _ owner: Owner, _ scopes: [Filter], isOuter: Bool = false, after: Int, through: Int?, _ seqs: SeqRanges?,
+      restored: SeqRanges
     ) {
       imported += restored.ranges.map { (seqs: $0, owner: owner) }
       if let seqs { return imported += seqs.ranges.map { (seqs: $0, owner: owner) } }
       guard after < through ?? .max else { return }
       changes.append((after + 1, false, Int32(truncatingIfNeeded: spans.count)))
       if let through { changes.append((through + 1, true, Int32(truncatingIfNeeded: spans.count))) }
-      spans.append(Span(owner: owner, scopes: scopes))
+      spans.append(Span(owner: owner, scopes: scopes, isOuter: isOuter))
     }
     for run in runs {
       let scopes = Self.scopes(run.scope)
       add(
-        Owner(run: run.id, test: nil, number: nil), scopes, after: run.after, through: run.through, run.seqs,
-        restored: run.restored)
+        Owner(run: run.id, test: nil, number: nil), scopes, isOuter: run.command != nil, after: run.after,
+        through: run.through, run.seqs, restored: run.restored)
       for test in run.tests {
         add(
           test.owner(in: run.id), scopes + Self.scopes(test.scope), after: test.after,
@@ -115,16 +119,15 @@ package struct RunAttribution: Sendable {
   private struct Candidates {
     /// The newest whose scope matches.
     private(set) var scoped: Owner?
-    private var unscoped: Owner?
-    private var count = 0
+    private var unscoped: [Owner] = []
+    private var outer: [Owner] = []
 
     /// The only one without a scope.
-    var alone: Owner? { count == 1 ? unscoped : nil }
+    var alone: Owner? { unscoped.count == 1 ? unscoped[0] : outer.count == 1 ? outer[0] : nil }
 
     mutating func add(_ span: Span, for record: borrowing Record) {
       if span.scopes.isEmpty {
-        unscoped = span.owner
-        count += 1
+        if span.isOuter { outer.append(span.owner) } else { unscoped.append(span.owner) }
       } else if scoped == nil {
         for scope in span.scopes where !scope.matches(record) { return }
         scoped = span.owner

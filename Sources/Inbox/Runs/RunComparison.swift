@@ -73,11 +73,16 @@ package struct RunComparison: Sendable {
   struct Change: Sendable {
     var new: [String] = []
     var fixed: [String] = []
+    /// Those of the older run that the newer one says nothing about, because a test did not run.
+    var unknown: [String] = []
     var unchanged: [String] = []
 
-    init(_ old: some Sequence<String>, _ now: some Sequence<String>) {
+    init(_ old: some Sequence<String>, _ now: some Sequence<String>, isFixed: (String) -> Bool) {
       let (old, now) = (Set(old), Set(now))
-      (new, fixed) = (now.subtracting(old).sorted(), old.subtracting(now).sorted())
+      new = now.subtracting(old).sorted()
+      for name in old.subtracting(now).sorted() {
+        if isFixed(name) { fixed.append(name) } else { unknown.append(name) }
+      }
       unchanged = now.intersection(old).sorted()
     }
   }
@@ -90,18 +95,21 @@ package struct RunComparison: Sendable {
   /// Compares two runs.
   package init(of now: RunFacts, with old: RunFacts, named name: String) {
     (self.name, self.old, self.now) = (name, old, now)
-    findings = Change(old.findings.keys, now.findings.keys)
-    lost = Change(old.lost, now.lost)
-    unaccepted = Change(old.unaccepted.keys, now.unaccepted.keys)
+    func ran(_ test: String) -> Bool { now.tests[test].map { $0 != "skipped" } ?? false }
+    // Nothing says which test had a push or a finding, so only a run of all tests shows that it no longer occurs.
+    let allRan = old.tests.keys.allSatisfy(ran)
+    findings = Change(old.findings.keys, now.findings.keys) { _ in allRan }
+    lost = Change(old.lost, now.lost) { _ in allRan }
+    unaccepted = Change(old.unaccepted.keys, now.unaccepted.keys) { _ in allRan }
     func failed(_ facts: RunFacts) -> some Sequence<String> {
       facts.tests.filter { $0.value == "failed" || $0.value == "interrupted" }.keys
     }
-    tests = Change(failed(old), failed(now))
+    tests = Change(failed(old), failed(now), isFixed: ran)
   }
 
   /// Whether the older run has tests, and none of this one's.
   var isOfAnotherSuite: Bool {
-    !old.tests.isEmpty && !now.tests.isEmpty && Set(old.tests.keys).isDisjoint(with: now.tests.keys)
+    !old.tests.isEmpty && Set(old.tests.keys).isDisjoint(with: now.tests.keys)
   }
 
   /// The kinds of change with what they are called.
@@ -126,6 +134,7 @@ package struct RunComparison: Sendable {
       writer.objectMember(name) { writer in
         writer.member("new", change.new)
         writer.member("fixed", change.fixed)
+        writer.member("unknown", change.unknown)
         writer.member("unchanged", change.unchanged)
       }
     }
@@ -223,7 +232,8 @@ extension RunComparison {
         return "\(names.count)\(shown)"
       }
       lines.append(
-        "- \(title): new \(list(change.new)); fixed \(list(change.fixed)); unchanged \(change.unchanged.count)")
+        "- \(title): new \(list(change.new)); fixed \(list(change.fixed)); unchanged \(change.unchanged.count)"
+          + (change.unknown.isEmpty ? "" : "; unknown, because not all tests ran, \(list(change.unknown))"))
     }
     lines += reasons.prefix(20).map { "- \(RunReport.escaped($0.name)): \($0.old) → \($0.now)" }
     if reasons.count > 20 { lines.append("- and \(reasons.count - 20) more") }

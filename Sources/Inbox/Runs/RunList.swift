@@ -87,7 +87,9 @@ package final class RunList: Sendable {
   ) -> TestRun {
     change { state, rows in
       while state.runs.count >= Self.maxRuns { Self.dropOldest(&state, &rows) }
-      while let index = state.runs.firstIndex(where: { $0.endedAt == nil }),
+      // The run of `exec`, which has a command, contains the others.
+      while let index = state.runs.firstIndex(where: { $0.endedAt == nil && $0.command == nil })
+        ?? state.runs.firstIndex(where: { $0.endedAt == nil }),
         state.runs.count(where: { $0.endedAt == nil }) >= Self.maxOpen
       {
         state.runs[index].end(.interrupted, now: now, lastSeq: lastSeq, &rows)

@@ -69,11 +69,13 @@ def test_exec_writes_report_summary_and_junit(suite, tmp_path):
     assert (tmp_path / "r.html").stat().st_mode & 0o077 == 0
     lines = result.stderr.splitlines()
     assert any(line.endswith("r.html") and "report: " in line for line in lines)
+    assert any("1 of 2 tests failed; 2 pushes lost" in line for line in lines)
     assert any("to repeat the run: " in line and "exec" in line for line in lines)
     text = (tmp_path / "s.md").read_text()
     assert "**test\\_bad**" in text and "503 ServiceUnavailable" in text
     cases = xml.etree.ElementTree.parse(tmp_path / "j.xml").getroot().findall(".//testcase")
-    assert [case.get("name") for case in cases][:2] == ["test_good", "test_bad"]
+    assert [case.get("name") for case in cases] == ["test_good", "test_bad", "the program ends with 0"]
+    assert "the program ended with 1" in xml.etree.ElementTree.tostring(cases[2], encoding="unicode")
     assert cases[1].find("failure").text == "expected 200\nfound 503"
 
 
@@ -113,6 +115,18 @@ def test_a_baseline_says_what_is_new(suite, binary, tmp_path):
         writer.join(5)
         assert len(summary(tmp_path / "new.html")["baseline"]["tests"]["unchanged"]) == 0
         assert summary(tmp_path / "new.html")["baseline"]["old"]["tests"] == 2
+    # What did not run is not fixed.
+    for program, unknown, fixed in (('test("test_a", "ab")', ["test_b"], ["test_a"]), ("", ["test_a", "test_b"], []),
+                                    ('test("test_a", "ab", "skipped"); test("test_b", "cd")', ["test_a"], ["test_b"])):
+        suite("--report", "bad.html", "--profile", "flaky-503?rate=1",
+              program='test("test_a", "ab", "failed"); test("test_b", "cd", "failed")')
+        suite("--report", "new.html", "--summary", "s.md", "--baseline", "bad.html", program=program)
+        found = summary(tmp_path / "new.html")["baseline"]
+        assert (found["tests"]["unknown"], found["tests"]["fixed"]) == (unknown, fixed)
+        assert (len(found["lost"]["unknown"]), found["lost"]["fixed"]) == (2, [])
+        assert "; unknown, because not all tests ran, " in (tmp_path / "s.md").read_text()
+    suite("--report", "new.html", "--baseline", "bad.html", program='test("test_a", "ab"); test("test_b", "cd")')
+    assert len(summary(tmp_path / "new.html")["baseline"]["lost"]["fixed"]) == 2
     suite("--report", "other.html", "--baseline", "old.html", program='test("test_else", "ab")')
     assert summary(tmp_path / "other.html")["baseline"]["another_suite"]
 
@@ -195,3 +209,5 @@ def test_report_of_exports(suite, binary, tmp_path):
     (tmp_path / "other.html").write_text("<!doctype html><title>x</title>")
     assert "is no report" in report("one.ndjson", "-o", "x.html", "--baseline", "other.html", code=2).stderr
     assert "is not writable" in report("one.ndjson", "-o", "/nowhere/r.html", code=2).stderr
+    assert "open a report in a browser" in report("other.html", "-o", "x.html", code=2).stderr
+    assert "--summary: - is not a file" in report("one.ndjson", "-o", "r.html", "--summary", "-", code=2).stderr

@@ -75,8 +75,9 @@ struct ExecRun: Sendable {
       return [final] + (export.map { [write($0, server.state)] } ?? [])
     }
     let names = (result.requestedBy == nil ? ["verify"] : []) + ["findings and rejected pushes", "export"]
-    let results = Array(zip(names, outcomes))
-    outcomes.append(await withTaskExecutorPreference(executor) { describe(server.state, results) })
+    let isRequested = ["verify": checks.expectations != nil, "findings and rejected pushes": !checks.checks.isEmpty]
+    let results = zip(names, outcomes).filter { isRequested[$0.0] ?? true }
+    outcomes.append(await withTaskExecutorPreference(executor) { describe(server.state, result.exit, results) })
     for line in outcomes.flatMap(\.lines) { printLine(line) }
     await withTaskExecutorPreference(executor) { summarize(server.state) }
     try server.closeStore()
@@ -143,7 +144,7 @@ struct ExecRun: Sendable {
 
   /// Writes the report, the summary and the test cases.
   private func describe(
-    _ state: ServerState, _ outcomes: [(String, ExecChecks.Outcome)]
+    _ state: ServerState, _ exit: ChildProcess.Exit, _ outcomes: [(String, ExecChecks.Outcome)]
   ) -> ExecChecks.Outcome {
     guard !files.isEmpty else { return ExecChecks.Outcome() }
     do {
@@ -154,11 +155,13 @@ struct ExecRun: Sendable {
       } catch {
         throw CommandFailure(.failed, "--report: the store of the inbox cannot be read: \(error.problem)")
       }
-      let checks = outcomes.map { name, outcome in
-        (name: name, problem: outcome.status == .done ? nil : outcome.lines.joined(separator: "\n"))
-      }
+      let checks =
+        [(name: "the program ends with 0", problem: exit.problem)]
+        + outcomes.map { name, outcome in
+          (name: name, problem: outcome.status == .done ? nil : outcome.lines.joined(separator: "\n"))
+        }
       let report = try files.write(records, by: rulebook, checks: checks)
-      var lines = files.reportPath.map { ["report: \($0)"] } ?? []
+      var lines = [report.verdict] + (files.reportPath.map { ["report: \($0)"] } ?? [])
       if let worst = report.worstFinding { lines.append("worst finding: \(worst)") }
       if let command = report.command { lines.append("to repeat the run: \(command)") }
       return ExecChecks.Outcome(lines: lines.map(\.onOneLine))

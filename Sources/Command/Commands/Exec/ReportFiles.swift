@@ -27,9 +27,15 @@ struct ReportFiles: Sendable {
   ///
   /// - Throws: `CommandFailure`.
   init(report: String?, _ flags: ReportFlags) throws {
-    self.report = try report.map { try ExportOnExit(to: $0, for: "--report") }
-    summary = try flags.summary.map { try ExportOnExit(to: $0, for: "--summary") }
-    junit = try flags.junit.map { try ExportOnExit(to: $0, for: "--junit") }
+    func file(_ path: String, _ flag: String) throws -> ExportOnExit {
+      guard path != "-" else {
+        throw CommandFailure(.usage, "\(flag): - is not a file; specify one, such as /dev/stderr")
+      }
+      return try ExportOnExit(to: path, for: flag)
+    }
+    self.report = try report.map { try file($0, "--report") }
+    summary = try flags.summary.map { try file($0, "--summary") }
+    junit = try flags.junit.map { try file($0, "--junit") }
     baseline = try flags.baseline.map { path in (facts: try Self.facts(path), name: path) }
   }
 

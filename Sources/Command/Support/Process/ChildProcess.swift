@@ -22,6 +22,15 @@ struct ChildProcess: Sendable {
       case .killed(let signal): 128 + signal
       }
     }
+
+    /// Why the process did not succeed, for people; nil if it did.
+    var problem: String? {
+      switch self {
+      case .exited(0): nil
+      case .exited(let code): "the program ended with \(code)"
+      case .killed(let signal): "the program was killed by signal \(signal) (\(SignalName.text(signal)))"
+      }
+    }
   }
 
   /// Starts a program.
