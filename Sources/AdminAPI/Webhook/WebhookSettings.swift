@@ -31,7 +31,7 @@ package struct WebhookURL: Sendable, Equatable {
   /// The server; the port is that of the scheme unless the URL has one.
   let endpoint: MockServer.Endpoint
   /// Whether the scheme is `https`.
-  let isSecure: Bool
+  package let isSecure: Bool
   /// The host and port as written, for the header field `host`.
   let authority: String
   /// The path and the query.

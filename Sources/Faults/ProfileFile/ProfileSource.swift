@@ -101,9 +101,11 @@ package struct ProfileReference: Sendable, Equatable, CustomStringConvertible {
     for pair in parts[1].split(separator: "&") {
       let sides = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       if let value = sides.last, value.contains("%"), PercentEncoding.decode(value) == nil {
-        let share = WrittenNumber.share(String(value)).map { "a number in 0..1: did you mean \($0)? " } ?? ""
+        let share = WrittenNumber.share(String(value).filter { $0 != " " })
         throw InvalidSettingValue(
-          value: String(pair).shortened, allowed: share + "A percent sign in a value is written %25")
+          value: String(pair).shortened,
+          allowed: (share.map { "a number in 0..1: did you mean \($0)? Otherwise " } ?? "")
+            + "a percent sign written as %25, and a number without one")
       }
       guard sides.count == 2, let key = PercentEncoding.decode(sides[0]), let value = PercentEncoding.decode(sides[1]),
         !key.isEmpty,

@@ -329,6 +329,22 @@ def test_a_failed_export_is_reported(ex):
     assert ex("--export", "/dev/full", program=["sh", "-c", "exit 6"]).returncode == 6
 
 
+def test_a_server_in_the_program_uses_addresses_of_its_own(ex, certs):
+    """As the client libraries do: the variables name the listeners of `exec`, which are in use."""
+    serve = '"$MOCK" serve --apns 127.0.0.1:0 --admin 127.0.0.1:0 --certs "$0" --exit-on-stdin-close </dev/null && test -s "$APNS_MOCK_PORT_FILE"'
+    result = ex("--apns-plain", "127.0.0.1:0", "--proxy", "127.0.0.1:0", "--manage", "127.0.0.1:0", "--port-file", "ports.json",
+                program=["sh", "-c", serve, certs])
+    assert result.returncode == 0, result.stderr
+
+
+def test_a_run_of_the_program_has_its_pushes(ex):
+    result = ex(program=["sh", "-c", """
+        send() { "$MOCK" send "$("$MOCK" token device)" --topic com.example.app >/dev/null; }
+        send; run=$("$MOCK" run start mine); send; send; "$MOCK" run end "$run" >/dev/null; send
+        "$MOCK" ls "run:$run" | wc -l; "$MOCK" ls "run:$APNS_MOCK_RUN" | wc -l"""])
+    assert result.stdout.split() == ["2", "2"], result
+
+
 def test_one_in_another(ex):
     """The addresses of the outer server do not configure the inner one."""
     done = ex(program=["sh", "-ec", f"""

@@ -176,5 +176,5 @@ def test_the_commands_have_a_flag_for_the_scope(shared):
     assert shared.command("verify", "-", "--scope", SCOPE, input=check).returncode == 0
     assert shared.command("verify", "-", input=check).returncode == 1
     result = shared.command("reset", "--scope", SCOPE)
-    assert (result.returncode, result.stdout.strip()) == (0, "reset: inbox, 1 pushes removed")
+    assert (result.returncode, result.stdout.strip()) == (0, "reset: inbox, 1 push removed")
     assert topics(shared) == [OTHERS]

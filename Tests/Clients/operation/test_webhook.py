@@ -138,15 +138,16 @@ def test_a_receiver_with_tls(start, device, certs, flag, host):
         assert (method, path, fields["host"], body["push"]["seq"]) == ("POST", "/hook", f"{host}:{port}", 1)
 
 
-@pytest.mark.parametrize("name", ["another CA", "another name"])
-def test_a_receiver_that_is_not_trusted_gets_nothing(start, device, certs, name):
+@pytest.mark.parametrize(("name", "repair"), [
+    ("another CA", "name its CA with --webhook-ca FILE"), ("another name", "use a name that the certificate contains")])
+def test_a_receiver_that_is_not_trusted_gets_nothing(start, device, certs, name, repair):
     start().stop()
     host, flags = ("127.0.0.2", ["--webhook-ca", str(certs / "ca.pem")]) if name == "another name" else ("localhost", [])
     with receiver(certificate=(certs / "server.pem", certs / "server-key.pem"), address="0.0.0.0") as (port, requests):
         server = start("--webhook", f"https://{host}:{port}/", *flags)
         push(server, device)
         wait_until(lambda: counted(server, "failed") == 1, "it is given up")
-        server.logged("push 1 was not delivered: the certificate is not trusted", "--webhook-ca FILE")
+        server.logged("push 1 was not delivered: the certificate is not trusted", repair)
         assert requests.empty()
 
 
@@ -255,6 +256,11 @@ def test_what_is_left_is_sent_at_the_end(start, device):
     (["--webhook", "127.0.0.1:80"], ["--webhook", "http://"]),
     (["--webhook", "http://user@127.0.0.1/"], ["--webhook", "invalid"]),
     (["--webhook", "http://127.0.0.1:99999/"], ["--webhook", "invalid"]),
+    (["--webhook-filter", "status:200"], ["--webhook-filter needs --webhook"]),
+    (["--webhook-payload"], ["--webhook-payload needs --webhook"]),
+    (["--webhook-anywhere"], ["--webhook-anywhere needs --webhook"]),
+    (["--webhook-ca", "ca.pem"], ["--webhook-ca needs --webhook"]),
+    (["--webhook", "http://127.0.0.1/", "--webhook-ca", "ca.pem"], ["--webhook-ca needs", "https://"]),
     (["--webhook", "http://127.0.0.1/", "--webhook-filter", "topik:x"], ["--webhook-filter", "did you mean topic?"]),
 ])
 def test_an_invalid_setting_is_named(binary, certs, flags, words):

@@ -42,7 +42,8 @@ struct ProfileUse: AsyncParsableCommand {
       if let ttl { writer.member("ttl", ttl) }
       for (name, value) in binding.parameters { writer.member(name, value) }
     }
-    try flags.print(active: try await flags.request(.put, "/profile", body: body))
+    try flags.print(
+      active: try await flags.request(.put, "/profile", body: body), changed: (reference.description, binding))
   }
 
   /// Uploads a profile file to the server.
@@ -71,7 +72,8 @@ struct ProfileOff: AsyncParsableCommand {
 
   func run() async throws {
     let query = binding.parameters.map { "\($0)=\($1.percentEncoded)" }.joined(separator: "&")
-    try flags.print(active: try await flags.request(.delete, query.isEmpty ? "/profile" : "/profile?\(query)"))
+    let response = try await flags.request(.delete, query.isEmpty ? "/profile" : "/profile?\(query)")
+    try flags.print(active: response, changed: ("off", binding))
   }
 }
 
@@ -86,6 +88,12 @@ struct BindingFlags: ParsableArguments {
   /// The names and values for the admin API.
   var parameters: [(String, String)] {
     [("scope", scope), ("run", run)].compactMap { name, value in value.map { (name, $0) } }
+  }
+
+  /// The pushes that the profile applies to; nil for all.
+  var text: String? {
+    let parts = [scope, run.map { "run \($0)" }].compactMap(\.self)
+    return parts.isEmpty ? nil : parts.joined(separator: ", ")
   }
 }
 
@@ -142,8 +150,12 @@ enum TimeToLive {
 }
 
 extension AdminFlags {
-  /// Prints the active profile.
-  fileprivate func print(active response: AdminClient.Response) throws {
-    print(response, text: try response.decoded(ActiveProfile.self).text)
+  /// Prints the active profile, after what has changed for a part of the pushes.
+  fileprivate func print(
+    active response: AdminClient.Response, changed: (profile: String, binding: BindingFlags)? = nil
+  ) throws {
+    let active = try response.decoded(ActiveProfile.self).text
+    let part = changed.flatMap { changed in changed.binding.text.map { "\($0): \(changed.profile)\nother pushes: " } }
+    print(response, text: (part ?? "") + active)
   }
 }

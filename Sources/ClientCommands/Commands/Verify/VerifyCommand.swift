@@ -133,7 +133,7 @@ struct VerificationResult: Decodable {
     if inconclusive {
       return CommandFailure(
         .inconclusive,
-        "inconclusive: \(evicted) pushes were evicted before they were checked; "
+        "inconclusive: \(evicted) push\(evicted == 1 ? " was evicted before it was checked" : "es were evicted before they were checked"); "
           + "specify after in the file, reset before each test, raise --max-records, --max-bytes or --retain, "
           + "or use --record all")
     }
@@ -166,7 +166,8 @@ package struct JUnitReport {
     properties = [("seed", result.seed.map { String($0) } ?? "unknown"), ("profile", result.profile ?? "unknown")]
     cases = result.parts.map { Case(name: $0.name, problem: $0.passed ? nil : ("failure", $0.text)) }
     guard result.inconclusive else { return }
-    let text = "\(result.evicted) pushes were evicted before they were checked\n\(result.text)"
+    let text =
+      "\(result.evicted) push\(result.evicted == 1 ? " was evicted before it was checked" : "es were evicted before they were checked")\n\(result.text)"
     cases.append(Case(name: "window complete", problem: ("error", text)))
   }
 

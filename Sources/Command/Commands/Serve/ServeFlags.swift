@@ -183,6 +183,12 @@ extension ServeFlags {
     file?.remove(onlyByFlag)
     var environment = environment
     for setting in onlyByFlag { environment[setting.variable] = nil }
+    // In a program that `exec` runs, these name the server of `exec`, whose addresses and port file are in use.
+    if environment[EnvironmentVariables.run]?.isEmpty == false {
+      for setting in [Setting.apns, .apnsPlain, .proxy, .manage, .admin, .portFile] {
+        environment[setting.variable] = nil
+      }
+    }
     let sources = SettingSources(
       flags: given, environment: environment, file: file, defaults: defaults, readFile: Files.text)
     let result = sources.merged()
@@ -190,6 +196,7 @@ extension ServeFlags {
       throw CommandFailure(.usage, result.errors.map(\.description).joined(separator: "\n"))
     }
     var settings = result.settings
+    try settings.checkWebhook()
     settings.configuration.upstream = try settings.upstream.settings(environment)
     let remarks = try settings.readProfiles()
     let logger = Logger(label: "apns-mock") { [settings] _ in

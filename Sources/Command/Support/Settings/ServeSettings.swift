@@ -229,6 +229,23 @@ extension ServeSettings {
     }
   }
 
+  /// Checks that the settings of a webhook have one.
+  ///
+  /// - Throws: `CommandFailure`.
+  func checkWebhook() throws {
+    let dependent: [(Setting, Bool)] = [
+      (.webhookCA, !webhook.authorities.isEmpty), (.webhookFilter, !webhook.filter.isEmpty),
+      (.webhookPayload, webhook.includesPayload), (.webhookAnywhere, webhook.allowsAnyAddress),
+    ]
+    if webhook.url == nil, let setting = dependent.first(where: \.1)?.0 {
+      throw CommandFailure(
+        .usage, "\(setting.flag) needs \(Setting.webhook.flag): specify the URL, such as http://127.0.0.1:9000/pushes")
+    }
+    if webhook.url?.isSecure == false, !webhook.authorities.isEmpty {
+      throw CommandFailure(.usage, "\(Setting.webhookCA.flag) needs a \(Setting.webhook.flag) with https://")
+    }
+  }
+
   private static func listeners(
     _ values: [String], allowsProxyProtocol: Bool = false
   ) throws(InvalidSettingValue) -> [ListenerAddress] {
