@@ -1,10 +1,10 @@
 // Package apnsmockcontainer runs apns-mock in a container with Testcontainers.
 //
 //	container, err := apnsmockcontainer.Run(ctx, "apns-mock")
+//	testcontainers.CleanupContainer(t, container)
 //	if err != nil {
 //		t.Fatal(err)
 //	}
-//	testcontainers.CleanupContainer(t, container)
 //	client, err := container.Client(ctx, t.TempDir())
 package apnsmockcontainer
 

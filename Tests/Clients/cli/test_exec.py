@@ -110,6 +110,11 @@ def test_commands_in_the_program_find_the_server_without_flags(ex):
     assert "warning" not in done.stderr and "unknown" not in done.stderr
 
 
+def test_a_flag_of_an_address_wins_over_the_variables(ex):
+    result = ex(program=["sh", "-c", '"$MOCK" ls --admin 127.0.0.1:1'])
+    assert result.returncode == 4 and "127.0.0.1:1" in result.stderr, result
+
+
 def test_a_server_in_the_program_does_not_warn_about_variables(ex):
     done = ex(program=["sh", "-c", 'exec "$MOCK" serve --config /nowhere'])
     assert "unknown variable" not in done.stderr and done.returncode == 2

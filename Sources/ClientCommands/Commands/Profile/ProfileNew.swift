@@ -90,21 +90,23 @@ struct ProfileNew: ParsableCommand {
 
   private func makeProfile() throws -> String {
     let asks = fault == nil && isatty(STDIN_FILENO) != 0 && StandardStream.error.isTerminal
-    func answer(_ flag: String?, _ question: String, _ standard: String) -> String {
+    func answer(_ flag: String?, _ question: String, _ standard: String) throws -> String {
       guard flag == nil, asks else { return flag ?? standard }
       StandardStream.error.write(Array("\(question) [\(standard)] ".utf8))
-      let line = readLine() ?? ""
+      guard let line = readLine() else {
+        throw CommandFailure(.usage, "the input ended before the questions were answered; nothing was written")
+      }
       return line.isEmpty ? standard : line
     }
     let list = Self.faults.map { "\($0.name) (\($0.meaning))" }.joined(separator: ", ")
     guard fault != nil || asks else { throw CommandFailure(.usage, "--fault is missing: \(list)") }
-    let chosen = answer(fault, "What happens? \(list).", "503")
+    let chosen = try answer(fault, "What happens? \(list).", "503")
     guard let fault = Self.faults.first(where: { $0.name == chosen }) else {
       let guess = Spelling.suggestion(for: chosen, among: Self.faults.map(\.name))
       throw CommandFailure(.usage, "--fault: unknown fault \"\(chosen)\". \(guess)The faults are \(list)")
     }
-    let query = answer(pushes, "To which pushes? A query such as topic:com.example.*, or all.", "all")
-    let often = answer(often, "How often? A share such as 0.2, first:N, attempts:N, every:N or always.", "0.2")
+    let query = try answer(pushes, "To which pushes? A query such as topic:com.example.*, or all.", "all")
+    let often = try answer(often, "How often? A share such as 0.2, first:N, attempts:N, every:N or always.", "0.2")
     return try text(fault, query == "all" ? nil : query, Trigger(often))
   }
 

@@ -28,8 +28,8 @@ struct ServerFlags: ParsableArguments {
   func client() throws -> AdminClient { try ServerLocation(self, environment: Environment.variables).client }
 }
 
-/// The location of a running server: `--port-file`, else `APNS_MOCK_PORT_FILE`, else `--admin` or `APNS_MOCK_ADMIN`,
-/// else the default address of `serve`.
+/// The location of a running server: `--port-file`, else `--admin`, else `APNS_MOCK_PORT_FILE`, else `APNS_MOCK_ADMIN`, else the
+/// default address of `serve`.
 package struct ServerLocation: Sendable {
   /// The server's port file, if it was located by one.
   let portFile: PortFile?
@@ -40,7 +40,8 @@ package struct ServerLocation: Sendable {
   ///
   /// - Throws: `CommandFailure`: `unreachable` if the port file does not exist (yet), `usage` if it is invalid.
   init(_ flags: ServerFlags, environment: [String: String]) throws {
-    if let found = try PortFile.named(byFlag: flags.portFile, environment) {
+    let usesPortFile = flags.portFile != nil || flags.admin == nil
+    if usesPortFile, let found = try PortFile.named(byFlag: flags.portFile, environment) {
       guard let admin = found.admin else {
         throw CommandFailure(.unreachable, "the server of the port file has no admin listener")
       }
