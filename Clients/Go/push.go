@@ -57,6 +57,8 @@ type Push struct {
 			Bytes int `json:"bytes"`
 			Limit int `json:"limit"`
 		} `json:"size"`
+		// Complete is whether the request was received completely.
+		Complete bool `json:"complete"`
 	} `json:"request"`
 	APNs struct {
 		ID string `json:"id"`
@@ -76,6 +78,13 @@ type Push struct {
 		IssuedAt  string `json:"issued_at"`
 		AgeMS     int64  `json:"age_ms"`
 		Signature string `json:"signature"`
+		// Certificate is the certificate of the provider; nil if it presented none.
+		Certificate *struct {
+			SubjectUID  string   `json:"subject_uid"`
+			CommonName  string   `json:"common_name"`
+			Fingerprint string   `json:"fingerprint"`
+			Topics      []string `json:"topics"`
+		} `json:"certificate"`
 	} `json:"auth"`
 	// Verdict is the response that APNs would give; nil if the request is incomplete.
 	Verdict *struct {
@@ -98,6 +107,11 @@ type Push struct {
 		Ordinal int64   `json:"ordinal"`
 		// By is the seq of the push for which the rule fired, if it is another one.
 		By json.RawMessage `json:"by"`
+		// Also are the other rules that contributed.
+		Also []struct {
+			Rule   string `json:"rule"`
+			Action string `json:"action"`
+		} `json:"also"`
 	} `json:"fault"`
 	// Served is the response that was sent.
 	Served struct {
@@ -116,6 +130,18 @@ type Push struct {
 		// LatencyMS is the time from the request to the response in milliseconds.
 		LatencyMS float64 `json:"latency_ms"`
 	} `json:"served"`
+	// Upstream is what the service of --upstream did with the push; nil if the push was not forwarded.
+	Upstream *struct {
+		Status int    `json:"status"`
+		Reason string `json:"reason"`
+		APNsID string `json:"apns_id"`
+		// Problem is why there is no response.
+		Problem    string  `json:"problem"`
+		LatencyMS  float64 `json:"latency_ms"`
+		Connection int     `json:"connection"`
+		// Deviating is whether status or reason differ from those of the verdict.
+		Deviating bool `json:"deviating"`
+	} `json:"upstream"`
 	// Findings are the names of the findings about the provider.
 	Findings []string `json:"findings"`
 	// Raw is the whole record.

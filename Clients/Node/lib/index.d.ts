@@ -124,6 +124,7 @@ export interface Push {
     payload: any;
     payload_error: string | null;
     size: { bytes: number; limit: number };
+    complete: boolean;
   };
   apns: {
     id: string | null;
@@ -141,6 +142,7 @@ export interface Push {
     issued_at: string | null;
     age_ms: number | null;
     signature: string | null;
+    certificate?: { subject_uid?: string | null; common_name?: string | null; fingerprint?: string; topics?: string[] };
   };
   /** The response that APNs would give; null if the request is incomplete. */
   verdict: {
@@ -158,10 +160,21 @@ export interface Push {
     ordinal: number | null;
     /** The `seq` of the push for which the rule fired, if it is another one. */
     by: number | string | null;
+    also?: { rule: string; action: string }[];
   } | null;
   /** The response that was sent. */
   served: Served;
   /** The names of the findings about the provider. */
+  /** What the service of `--upstream` did with the push; absent if the push was not forwarded. */
+  upstream?: {
+    status: number | null;
+    reason: string | null;
+    apns_id: string | null;
+    problem: string | null;
+    latency_ms: number | null;
+    connection: number | null;
+    deviating: boolean;
+  };
   findings: string[];
 }
 

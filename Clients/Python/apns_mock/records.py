@@ -17,7 +17,21 @@ class Connection(TypedDict):
     http: str
 
 
-class Credentials(TypedDict):
+class Certificate(TypedDict, total=False):
+    """The certificate of a provider."""
+
+    subject_uid: Optional[str]
+    common_name: Optional[str]
+    fingerprint: str
+    topics: list[str]
+
+
+class WithCertificate(TypedDict, total=False):
+    #: Absent if the provider presented none.
+    certificate: Certificate
+
+
+class Credentials(WithCertificate):
     """How the provider authenticated itself."""
 
     #: `token`, `certificate` or `none`.
@@ -29,7 +43,12 @@ class Credentials(TypedDict):
     signature: Optional[str]
 
 
-class Check(TypedDict):
+class WithDetail(TypedDict, total=False):
+    #: Why the check failed.
+    detail: str
+
+
+class Check(WithDetail):
     """A check of APNs' rules."""
 
     check: str
@@ -69,6 +88,7 @@ class Request(TypedDict):
     payload: Any
     payload_error: Optional[str]
     size: Size
+    complete: bool
 
 
 class Notification(TypedDict):
@@ -83,7 +103,19 @@ class Notification(TypedDict):
     collapse_id: Optional[str]
 
 
-class Fault(TypedDict):
+class OtherRule(TypedDict):
+    """A rule that contributed to a fault."""
+
+    rule: str
+    action: str
+
+
+class WithOtherRules(TypedDict, total=False):
+    #: Absent if one rule made the fault.
+    also: list[OtherRule]
+
+
+class Fault(WithOtherRules):
     """The rule of a fault profile that affected a push or ended its connection."""
 
     profile: Optional[str]
@@ -107,7 +139,26 @@ class Served(TypedDict):
     latency_ms: Optional[float]
 
 
-class Push(TypedDict):
+class Upstream(TypedDict):
+    """What the service of `--upstream` did with the push."""
+
+    status: Optional[int]
+    reason: Optional[str]
+    apns_id: Optional[str]
+    #: Why there is no response.
+    problem: Optional[str]
+    latency_ms: Optional[float]
+    connection: Optional[int]
+    #: Whether status or reason differ from those of the verdict.
+    deviating: bool
+
+
+class WithUpstream(TypedDict, total=False):
+    #: Absent if the push was not forwarded.
+    upstream: Upstream
+
+
+class Push(WithUpstream):
     """The record of one push attempt."""
 
     seq: int
