@@ -184,7 +184,7 @@ screenshots: $(built) $(clients)/ready
 # Browsers allow the search only on pages of a server: `python3 -m http.server --directory .build/docs`.
 docs: .build/docs-tools/ready
 	NO_MKDOCS_2_WARNING=1 .build/docs-tools/bin/python -m mkdocs build --quiet
-	@echo 'the documentation: .build/docs/index.html'
+	@echo 'the documentation: .build/docs/index.html; with its search: python3 -m http.server --bind 127.0.0.1 --directory .build/docs'
 
 .build/docs-tools/ready: Documentation/requirements.txt
 	$(PYTHON) -m venv --clear .build/docs-tools

@@ -45,6 +45,14 @@ extension ExitResult {
     self.init(code: status.rawValue, lines: lines, stream: stream)
   }
 
+  /// The argument that the parser takes for short flags, of which `-h` prints the help: a time such as `-1h`. Nil if the help was
+  /// requested.
+  private static var valueTakenForHelp: String? {
+    let words = CommandLine.arguments.dropFirst().prefix { $0 != "--" }
+    guard !words.contains(where: { ["-h", "--help", "-V", "--version", "help"].contains($0) }) else { return nil }
+    return words.first { $0.wholeMatch(of: /-[0-9][0-9a-z.]*h[0-9a-z.]*/) != nil }
+  }
+
   /// Creates the result for an error.
   init(of error: any Error) {
     switch error {
@@ -62,6 +70,18 @@ extension ExitResult {
         self.init(
           status: .usage,
           lines: [hint, message.replacingPrefix("Error:", with: "error:")].compactMap(\.self).reversed())
+      } else if code.isSuccess, let value = Self.valueTakenForHelp {
+        let words = Array(CommandLine.arguments.dropFirst())
+        let option = words.firstIndex(of: value).flatMap {
+          $0 > 0 && words[$0 - 1].hasPrefix("--") ? words[$0 - 1] : nil
+        }
+        let hint = option.flatMap { UnknownOption.hint(for: String($0.dropFirst(2)), in: words) }
+        self.init(
+          status: .usage,
+          lines: [
+            "error: \(value) is no flag; a value that begins with - is written after =, as in \(option ?? "--flag")=\(value)",
+            hint,
+          ].compactMap(\.self))
       } else if code.isSuccess {
         // The requested help or version text is data, so it goes to standard output.
         self.init(status: .done, lines: [APNSMock.fullMessage(for: error)], stream: .output)

@@ -215,6 +215,11 @@ package final class HTTP2ClientSession {
     events.append(.excessiveResponse(stream: stream))
   }
 
+  /// Resets a stream with CANCEL, because its response comes too late.
+  package func cancel(_ stream: Int32) {
+    nghttp2_submit_rst_stream(session, 0, stream, HTTP2ErrorCode.cancel.rawValue)
+  }
+
   private func closed(_ stream: Int32, errorCode: UInt32) {
     guard let exchange = exchanges.removeValue(forKey: stream) else { return }
     if exchange.isExcessive { return }

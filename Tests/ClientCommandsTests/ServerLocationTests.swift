@@ -20,7 +20,8 @@ import Testing
 
   @Test(arguments: [
     (flags: ["port"], variables: ["port", "admin"], result: 11),
-    (flags: ["admin"], variables: ["port", "admin"], result: 12),
+    (flags: ["admin"], variables: ["port", "admin"], result: 21),
+    (flags: [], variables: ["port", "admin"], result: 12),
     (flags: ["port", "admin"], variables: [], result: 11), (flags: ["admin"], variables: ["admin"], result: 21),
     (flags: [], variables: ["admin"], result: 22), (flags: [], variables: [], result: 8197),
   ])

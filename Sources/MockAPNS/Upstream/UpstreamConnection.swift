@@ -46,6 +46,8 @@ final class UpstreamConnection: ChannelInboundHandler {
   private var channel: (any Channel)?
   private weak var queue: UpstreamQueue?
   private let startedAt = MachineTime.nanoseconds
+  /// When bytes were received last.
+  private var receivedAt = MachineTime.nanoseconds
   private var streamLimit = UpstreamConnection.maxStreams
   private var sent: [Int32: (push: UpstreamPush, at: MonotonicTime)] = [:]
   private var ended: [(push: UpstreamPush, answer: UpstreamAnswer)] = []
@@ -85,13 +87,23 @@ final class UpstreamConnection: ChannelInboundHandler {
     if state == .draining, sent.isEmpty { end(problem ?? "the connection ended") }
   }
 
-  /// Ends the connection if its handshakes, or requests whose response is overdue, take too long.
+  /// Ends the connection if its handshakes take too long, and requests whose response is overdue.
   func checkTimeouts(now: MonotonicTime) {
     if state == .connecting, now - startedAt > Self.connectTimeout {
       return end("no connection to \(settingsOfUpstream.endpoint) within 10 s")
     }
-    guard sent.values.contains(where: { now - $0.at > Self.responseTimeout }) else { return }
-    end("\(settingsOfUpstream.endpoint) did not answer within 30 s")
+    let overdue = sent.filter { now - $0.value.at > Self.responseTimeout }
+    guard !overdue.isEmpty else { return }
+    let problem = "\(settingsOfUpstream.endpoint) did not answer within 30 s"
+    // Later requests may still be answered, even if nothing was received since.
+    if overdue.count == sent.count, now - receivedAt > Self.responseTimeout { return end(problem) }
+    for (stream, request) in overdue {
+      sent[stream] = nil
+      session?.cancel(stream)
+      finish(request, .unknown(problem))
+    }
+    flush()
+    queue?.connectionDidChange(self)
   }
 
   /// Closes the connection. Requests without an answer are undecided.
@@ -148,6 +160,7 @@ final class UpstreamConnection: ChannelInboundHandler {
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     guard context === self.context else { return }
+    receivedAt = MachineTime.nanoseconds
     unwrapInboundIn(data).withUnsafeReadableBytes { tls.receive($0) }
     handleReceivedBytes(context)
   }

@@ -201,7 +201,9 @@ final class UpstreamQueue {
     if connection.state == .closed, let index = connections.firstIndex(where: { $0 === connection }) {
       connections.remove(at: index)
       let problem = connection.problem ?? "the connection ended"
-      if !isClosing { shared.withLockedValue { $0.figures.add(problem: problem) } }
+      // Pushes that are refused for it are counted one by one.
+      let refusesPushes = !connection.hasAnswered && connections.isEmpty && !waiting.isEmpty
+      if !isClosing, !refusesPushes { shared.withLockedValue { $0.figures.add(problem: problem) } }
       if connection.hasAnswered {
         (retry, retryDelay) = (nil, Self.retryDelays.first)
       } else {

@@ -25,7 +25,7 @@ package struct ProtocolProbe: Sendable {
   package let fact: Fact
   package let need: Need
   /// The header fields with the pseudo-header fields, and `Placeholder`s for what differs between users.
-  package let fields: [(name: String, value: String)]
+  package var fields: [(name: String, value: String)]
   package let body: [UInt8]
   /// The status of the answer, and its reason; nil without one.
   package let status: Int

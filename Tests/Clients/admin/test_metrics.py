@@ -121,7 +121,8 @@ def test_promtool_accepts_the_alerts(promtool, arguments):
 @pytest.fixture
 def every_metric(start, device, tmp_path):
     """Returns the families and labels of a server that has all of them."""
-    server = start("--store", f"sqlite:{tmp_path}/inbox.db", "--webhook", "http://127.0.0.1:9/")
+    server = start("--store", f"sqlite:{tmp_path}/inbox.db", "--webhook", "http://127.0.0.1:9/",
+                   "--upstream", "https://127.0.0.1:9", "--allow-topics", "com.example.none")
     busy(server, device)
     server.pushes()
     found = {}

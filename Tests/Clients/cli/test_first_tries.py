@@ -93,7 +93,7 @@ def test_a_comment_in_json_is_named(binary, tmp_path, text):
 
 @pytest.mark.parametrize("command", ["ls", "tail", "wait", "findings", "export"])
 @pytest.mark.parametrize(("arguments", "hint"), [
-    (["--since", "-5m"], "since:-5m"), (["--since=-5m"], "since:-5m"), (["--topic", "com.x"], "topic:com.x"),
+    (["--since", "-5m"], "since:-5m"), (["--since", "-1h"], "since:-1h"), (["--since", "-1h30m"], "since:-1h30m"), (["--since=-5m"], "since:-5m"), (["--topic", "com.x"], "topic:com.x"),
     (["--push-type", "voip"], "push_type:voip"),
 ])
 def test_an_option_that_is_a_condition_gets_a_hint(binary, command, arguments, hint):

@@ -122,3 +122,38 @@ def test_wrong_flags(binary, flags, code, message):
 def test_an_unreachable_service_is_named(binary, server):
     done = run(binary, "compare", "--upstream", "https://127.0.0.1:1", "--key", server.key_path, "--team-id", server.team_id, "--topic", "t")
     assert done.returncode == 4 and "cannot connect to 127.0.0.1:1" in done.stderr
+
+
+def sent(evidence):
+    """Returns the names of the probes that were sent; the SETTINGS come with the connection."""
+    return [one["name"] for one in evidence["results"] if not one["name"].startswith("settings/")]
+
+
+def test_a_credential_that_is_refused_ends_the_comparison(real, compare):
+    """APNs would otherwise count hundreds of invalid provider tokens."""
+    done, evidence = compare(real(), "--key-id", "UNKNOWNKEY", code=1)
+    assert sent(evidence) == ["base"] and "InvalidProviderToken" in done.stdout
+    assert "the service does not accept the credential" in evidence["stopped"]
+
+
+def test_a_service_that_fails_ends_the_comparison(real, compare):
+    server = real()
+    server.api("POST", "/rules", {
+        "name": "down", "stage": "before_validation", "do": {"respond": {"status": 503, "reason": "ServiceUnavailable"}}})
+    assert len(sent(compare(server, code=1)[1])) == 3
+
+
+def test_a_certificate_is_compared_with_one_of_the_same_topics(start, binary, certs, tmp_path):
+    made = json.loads(run(binary, "certs", "client", "--certs", certs, "--topic", "com.example.own", "--json").stdout)
+    server = start("--no-magic-tokens")
+    done = run(binary, "compare", "--upstream", server.url, "--upstream-ca", server.ca, "--certificate", made["certificate"],
+               "--certificate-key", made["key"], "--topic", "com.example.own", "--report", tmp_path / "e.json", timeout=60)
+    assert done.returncode == 0 and "0 differ" in done.stdout, done
+    assert "provider-token" not in (tmp_path / "e.json").read_text()
+
+
+def test_a_report_that_cannot_be_written_is_named_before_anything_is_sent(real, binary):
+    server = real()
+    done = run(binary, "compare", "--upstream", server.url, "--upstream-ca", server.ca, "--key", server.key_path, "--team-id",
+               server.team_id, "--topic", "com.example.app", "--report", "/nowhere/e.json", timeout=60)
+    assert done.returncode == 2 and "/nowhere/e.json" in done.stderr and server.pushes() == []

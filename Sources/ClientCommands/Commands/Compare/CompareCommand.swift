@@ -80,17 +80,22 @@ struct CompareCommand: AsyncParsableCommand {
   func run() async throws {
     if let imported { return try show(try Evidence(fileAt: imported)) }
     let patterns = only.map { TextPattern($0, foldsCase: true) }
-    let probes = ProtocolProbe.all.filter { probe in
+    var probes = ProtocolProbe.all.filter { probe in
       (patterns.isEmpty || patterns.contains { pattern in pattern.matches(probe.name) })
         && (probe.need != .providerTokens || probeTokens) && (probe.need != .device || deviceToken != nil)
         && (certificate == nil || !probe.dependsOnProviderToken)
     }
     guard !probes.isEmpty else { throw CommandFailure(.usage, "no probe is selected: see apns-mock compare --dry-run") }
+    if certificate != nil {
+      for index in probes.indices { probes[index].fields.removeAll { $0.name == "authorization" } }
+    }
     if dryRun { return list(probes) }
     let settings = try upstreamSettings(Environment.variables)
     guard let topic else {
       throw CommandFailure(.usage, "--topic is missing: specify a bundle id that the credential permits")
     }
+    // A file that cannot be written is found before anything is sent.
+    let file = try report.map { try Files.replacement(of: $0, isPrivate: false) }
     let run = ProbeRun(
       upstream: settings, topic: topic, providerToken: try providerToken() ?? "", deviceToken: deviceToken)
     if probeTokens {
@@ -100,7 +105,10 @@ struct CompareCommand: AsyncParsableCommand {
       guard StandardStream.error.isTerminal, done % 25 == 0 else { return }
       StandardStream.error.line("\(done) of \(count) probes")
     }
-    if let report { try Files.replace(report, with: evidence.json + [UInt8(ascii: "\n")]) }
+    try Files.writing { () throws(FileError) in
+      try file?.append(evidence.json + [UInt8(ascii: "\n")])
+      try file?.commit()
+    }
     try show(evidence)
   }
 

@@ -2,6 +2,7 @@ import APNSMockRules
 import APNSMockHTTPMessage
 import MockAPNS
 import APNSMockNotation
+import APNSMockTLSEngine
 
 /// Sends probes to upstream and to a mock in this process.
 struct ProbeRun {
@@ -37,11 +38,15 @@ struct ProbeRun {
       let result = Evidence.Result(probe, mock: .init(mockAnswer), upstream: .init(answer))
       evidence.results.append(result)
       progress(index + 1, probes.count)
-      silence = result.upstream.status == nil ? silence + 1 : 0
-      if result.upstream.status == 429 {
+      let status = result.upstream.status
+      silence = status == nil || (status ?? 0) >= 500 ? silence + 1 : 0
+      if index == 0, probe.status != 403, status == 403 {
+        evidence.stopped =
+          "the service does not accept the credential: \(probe.name) was answered 403 \(result.upstream.reason ?? "")"
+      } else if status == 429 {
         evidence.stopped = "\(probe.name) was answered 429 \(result.upstream.reason ?? "")"
       } else if silence == Self.maxSilence {
-        evidence.stopped = "\(silence) probes in a row got no answer"
+        evidence.stopped = "\(silence) probes in a row got no answer, or one of the status 5xx"
       }
       if evidence.stopped != nil { break }
     }
@@ -90,6 +95,19 @@ struct ProbeRun {
     var own = UpstreamSettings(endpoint: MockServer.Endpoint(host: "127.0.0.1", port: settings.port))
     own.authorities = [settings.caPath]
     own.connections = 1
+    if let certificate = upstream.certificate {
+      // As the service knows it: a certificate of the same topics and environments, which this mock trusts.
+      let chain = try X509Certificate.chain(pem: try Files.text(of: certificate.chain))
+      let facts = chain.first.map { PeerCertificate($0) }
+      let topics = facts.map { $0.topics.isEmpty ? [$0.subjectUID ?? topic] : $0.topics } ?? [topic]
+      var environments: Set<PushEnvironment> = []
+      if facts?.development == true { environments.insert(.sandbox) }
+      if facts?.production == true { environments.insert(.production) }
+      let folder = try CertificateFolder.open(path: String(settings.caPath.dropLast("/ca.pem".count)))
+      let made = try folder.makeClientCertificate(topics: topics, environments: environments)
+      own.certificate = (made.certificate, made.key)
+      return (UpstreamPool(own), "")
+    }
     let request = ProviderTokenRequest(
       keyID: settings.keyID, teamID: settings.teamID, issuedAt: ServerClock().now / 1000)
     return (UpstreamPool(own), try request.signed(withKeyAt: settings.keyPath))
