@@ -190,3 +190,16 @@ extension Collection<String> {
     return shown.joined(separator: ", ") + (rest > 0 ? " and \(rest) more" : "")
   }
 }
+
+extension Int {
+  /// Returns the number with a noun, and the words behind it: `1 push was lost`, `2 pushes were lost`.
+  ///
+  /// - Parameters:
+  ///   - noun: The noun for one; the plural has `s`, or `es` after `sh`.
+  ///   - one: The words behind it for one.
+  ///   - several: The words behind it for another number.
+  package func counted(_ noun: String, _ one: String = "", _ several: String = "") -> String {
+    let words = self == 1 ? noun : noun + (noun.hasSuffix("sh") ? "es" : "s")
+    return ["\(self) \(words)", self == 1 ? one : several].filter { !$0.isEmpty }.joined(separator: " ")
+  }
+}

@@ -195,6 +195,8 @@ package struct CertificateFault: Sendable, Equatable {
     case notYetValid
     /// The name constraints of its authority exclude one of its names.
     case nameOutsideAuthority
+    /// It has other names than the server that was connected to.
+    case otherName
     /// Any other fault.
     case other
   }
@@ -217,6 +219,7 @@ package struct CertificateFault: Sendable, Equatable {
     case X509_V_ERR_CERT_HAS_EXPIRED: kind = .expired
     case X509_V_ERR_CERT_NOT_YET_VALID: kind = .notYetValid
     case X509_V_ERR_PERMITTED_VIOLATION, X509_V_ERR_EXCLUDED_VIOLATION: kind = .nameOutsideAuthority
+    case X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH: kind = .otherName
     default: kind = .other
     }
     text = X509_verify_cert_error_string(Int(code)).map { String(cString: $0) } ?? "error \(code)"

@@ -164,7 +164,6 @@ export interface Push {
   } | null;
   /** The response that was sent. */
   served: Served;
-  /** The names of the findings about the provider. */
   /** What the service of `--upstream` did with the push; absent if the push was not forwarded. */
   upstream?: {
     status: number | null;
@@ -175,6 +174,7 @@ export interface Push {
     connection: number | null;
     deviating: boolean;
   };
+  /** The names of the findings about the provider. */
   findings: string[];
 }
 

@@ -189,7 +189,7 @@ struct PushRoutes: Sendable {
       snapshot.evicted > 0
       ? " \(snapshot.evicted) were evicted (--max-records, --max-bytes, --retain) or not kept (--record)." : ""
     if snapshot.lastSeq == 0 { return "The inbox is empty.\(evicted.isEmpty ? " No push has arrived." : evicted)" }
-    let pushes = snapshot.count == 1 ? "1 push" : "\(snapshot.count) pushes"
+    let pushes = snapshot.count.counted("push")
     guard let newest = try? source.inbox.name(ofSeq: snapshot.lastSeq) else {
       return "The inbox has \(pushes).\(evicted)"
     }

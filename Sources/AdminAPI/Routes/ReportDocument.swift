@@ -72,7 +72,7 @@ package enum ReportDocument {
   private static let script = WebUIBundle.script(of: "modules/report/main.js", in: WebUIRoutes.files)
 
   /// The content security policy: nothing but the script and the style of this file.
-  private static let policy = """
+  static let policy = """
     default-src 'none'; script-src \(WebUIBundle.hash(script)); style-src \(WebUIBundle.hash(style)); img-src data:; \
     base-uri 'none'; form-action 'none'
     """

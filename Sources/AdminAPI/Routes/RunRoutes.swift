@@ -262,7 +262,9 @@ final class ViewedReport: Sendable {
           RunReport(records, program: version), of: records, by: viewer.rulebook)
         made.withLockedValue { $0 = html }
       }
-      return .bytes(html, type: "text/html; charset=utf-8")
+      var response = Response.bytes(html, type: "text/html; charset=utf-8")
+      response.headers[.contentSecurityPolicy] = "\(ReportDocument.policy); frame-ancestors 'none'"
+      return response
     }
   }
 }

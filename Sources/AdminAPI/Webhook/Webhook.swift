@@ -1,7 +1,6 @@
 internal import APNSMockFaultModel
 internal import APNSMockInbox
 internal import APNSMockNotation
-internal import APNSMockPlatformLibc
 package import Logging
 package import MockAPNS
 internal import NIOConcurrencyHelpers
@@ -201,17 +200,18 @@ package final class Webhook: Sendable {
       if (200..<300).contains(status) { return nil }
       return ("the receiver responded with \(status)", status >= 500 || status == 429 || status == 408)
     } catch let error as NIOConnectionError {
-      let causes = error.connectionErrors.map { connection in
-        (connection.error as? IOError).map { String(cString: strerror($0.errnoCode)).lowercased() }
-          ?? "\(connection.error)"
-      }
+      let causes = error.connectionErrors.map { ($0.error as? IOError)?.reason ?? "\($0.error)" }
       let isForbidden = error.connectionErrors.contains { ($0.error as? HTTP1Request.Failure)?.isForbidden == true }
       let hint = isForbidden ? "; --webhook-anywhere allows other addresses than loopback and private ones" : ""
       return ((causes.isEmpty ? "the host is unknown" : causes.listed(3)) + hint, !isForbidden)
-    } catch HTTP1Request.Failure.certificateNotTrusted(let problem) {
-      let isOfAnotherName = problem.contains("mismatch")
-      let repair = isOfAnotherName ? "use a name that the certificate contains" : "name its CA with --webhook-ca FILE"
-      return ("the certificate is not trusted: \(problem); \(repair)", false)
+    } catch HTTP1Request.Failure.certificateNotTrusted(let problem, let kind) {
+      let repair =
+        switch kind {
+        case .unknownAuthority: "; name its CA with --webhook-ca FILE"
+        case .otherName: "; use a name that the certificate contains"
+        case .expired, .notYetValid, .nameOutsideAuthority, .other: ""
+        }
+      return ("the certificate is not trusted: \(problem)\(repair)", false)
     } catch is CancellationError {
       return ("the server ended", false)
     } catch {

@@ -1,6 +1,7 @@
 internal import APNSMockRules
 internal import Dispatch
 internal import NIOConcurrencyHelpers
+internal import APNSMockNotation
 internal import APNSMockPlatformLibc
 internal import Synchronization
 
@@ -291,8 +292,7 @@ package final class RecordWriter: Sendable {
     let lost = state.withLockedValue { $0.lostAtEnd }
     if lost > 0 {
       throw StoreUnavailable(
-        problem: lost == 1
-          ? "1 push could not be written and is lost" : "\(lost) pushes could not be written and are lost")
+        problem: lost.counted("push", "could not be written and is lost", "could not be written and are lost"))
     }
   }
 

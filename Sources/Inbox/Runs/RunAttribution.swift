@@ -22,7 +22,7 @@ package struct RunAttribution: Sendable {
     let owner: Owner
     /// The conditions of its scope and of its run's; empty for none.
     let scopes: [Filter]
-    /// Whether it is a run with a command, which contains runs without one.
+    /// Whether it is a run that contains others.
     let isOuter: Bool
   }
 
@@ -65,7 +65,7 @@ package struct RunAttribution: Sendable {
     for run in runs {
       let scopes = Self.scopes(run.scope)
       add(
-        Owner(run: run.id, test: nil, number: nil), scopes, isOuter: run.command != nil, after: run.after,
+        Owner(run: run.id, test: nil, number: nil), scopes, isOuter: run.containsOthers, after: run.after,
         through: run.through, run.seqs, restored: run.restored)
       for test in run.tests {
         add(

@@ -32,11 +32,12 @@ package final class RunList: Sendable {
   package var all: [TestRun] { state.withLockedValue(\.runs) }
 
   /// The `id`s of the open runs, and of those among them whose rules apply: those with a scope, and one without if it is the only
-  /// open run, because of several the pushes of the others would meet them too.
+  /// open run beside one that contains it, because of several the pushes of the others would meet them too.
   package var open: (all: Set<String>, owning: Set<String>) {
     let open = all.filter { $0.endedAt == nil }
-    let isAlone = open.count == 1
-    return (Set(open.map(\.id)), Set(open.filter { $0.scope != nil || isAlone }.map(\.id)))
+    let inner = open.filter { !$0.containsOthers }
+    let alone = open.count == 1 ? open.first : inner.count == 1 ? inner.first : nil
+    return (Set(open.map(\.id)), Set(open.filter { $0.scope != nil || $0.id == alone?.id }.map(\.id)))
   }
 
   /// Returns the run with this `id`.
@@ -87,8 +88,7 @@ package final class RunList: Sendable {
   ) -> TestRun {
     change { state, rows in
       while state.runs.count >= Self.maxRuns { Self.dropOldest(&state, &rows) }
-      // The run of `exec`, which has a command, contains the others.
-      while let index = state.runs.firstIndex(where: { $0.endedAt == nil && $0.command == nil })
+      while let index = state.runs.firstIndex(where: { $0.endedAt == nil && !$0.containsOthers })
         ?? state.runs.firstIndex(where: { $0.endedAt == nil }),
         state.runs.count(where: { $0.endedAt == nil }) >= Self.maxOpen
       {

@@ -324,12 +324,12 @@ extension RunReport {
     var parts: [String] = []
     if total > 0 {
       parts.append(
-        failed > 0 ? "\(failed) of \(Self.count(total, "test")) failed" : "\(Self.count(total, "test")), none failed")
+        failed > 0 ? "\(failed) of \(total.counted("test")) failed" : "\(total.counted("test")), none failed")
     }
     if interrupted > 0 { parts.append("\(interrupted) did not end") }
     if pushes == 0 { parts.append("no push arrived") }
-    if lostCount > 0 { parts.append("\(Self.count(lostCount, "push")) lost") }
-    if duplicateCount > 0 { parts.append("\(Self.count(duplicateCount, "push")) accepted twice") }
+    if lostCount > 0 { parts.append("\(lostCount.counted("push")) lost") }
+    if duplicateCount > 0 { parts.append("\(duplicateCount.counted("push")) accepted twice") }
     if !findings.isEmpty {
       parts.append("findings: " + findings.map { "\($0.kind.rawValue) (\($0.count))" }.joined(separator: ", "))
     }
@@ -346,12 +346,8 @@ extension RunReport {
   /// The most frequent finding with its advice; nil without findings.
   package var worstFinding: String? {
     findings.max { $0.count < $1.count }.map {
-      "\($0.kind.rawValue) (\(Self.count($0.count, "push"))): \($0.kind.advice)"
+      "\($0.kind.rawValue) (\($0.count.counted("push"))): \($0.kind.advice)"
     }
-  }
-
-  static func count(_ number: Int, _ noun: String) -> String {
-    "\(number) \(noun)\(number == 1 ? "" : noun.hasSuffix("sh") ? "es" : "s")"
   }
 
   /// Returns the delay that `share` percent of the pushes did not exceed, in milliseconds; nil without pushes.

@@ -69,6 +69,8 @@ package struct TestRun: RunSpan, Sendable {
   package internal(set) var profile: String?
   /// The command that repeats the run.
   package internal(set) var command: String?
+  /// Whether runs without a command that are open at the same time are parts of it, as those that the program of `exec` starts.
+  var containsOthers: Bool { command != nil }
   package internal(set) var startedAt: Int64
   package internal(set) var endedAt: Int64?
   package internal(set) var outcome: RunOutcome?

@@ -76,7 +76,7 @@ extension Inbox {
 extension WaitQuery {
   /// Returns the wanted and the found count as text.
   fileprivate func message(_ termination: Waiter.Termination, _ counts: WaitCounts) -> String {
-    let found = counts.matched.isEmpty ? "no push matches" : Self.counted(counts.matched.count)
+    let found = counts.matched.isEmpty ? "no push matches" : counts.matched.count.counted("push", "matches", "match")
     switch termination {
     case .satisfied:
       return settle > .zero ? "\(found), and nothing changed for \(DurationFormat.text(settle))" : found
@@ -96,5 +96,4 @@ extension WaitQuery {
     }
   }
 
-  private static func counted(_ count: Int) -> String { count == 1 ? "1 push matches" : "\(count) pushes match" }
 }

@@ -52,8 +52,7 @@ package struct FailureReport: Sendable {
   /// The report: one line for each push and each finding.
   package var text: String {
     let total = accepted.count + notAccepted.count
-    let count = total == 1 ? "1 push" : "\(total) pushes"
-    var lines = ["apns-mock: seed \(seed), profile \(profile), \(count)"]
+    var lines = ["apns-mock: seed \(seed), profile \(profile), \(total.counted("push"))"]
     lines += self.lines(of: notAccepted, "not accepted") + self.lines(of: accepted, "accepted")
     lines.append(findings.isEmpty ? "findings: none" : "findings:")
     lines += findings.prefix(Self.pushLimit).map { "  \($0.kind.rawValue), push \($0.seq): \($0.explanation)" }

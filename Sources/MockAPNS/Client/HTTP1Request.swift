@@ -30,7 +30,7 @@ package struct HTTP1Request: Sendable {
     case notHTTP
     case closed
     case addressNotAllowed(String)
-    case certificateNotTrusted(String)
+    case certificateNotTrusted(String, CertificateFault.Kind)
 
     package var description: String {
       switch self {
@@ -38,7 +38,7 @@ package struct HTTP1Request: Sendable {
       case .notHTTP: "the response is not HTTP"
       case .closed: "the connection was closed before the response was complete"
       case .addressNotAllowed(let address): "connections to \(address) are not allowed"
-      case .certificateNotTrusted(let problem): "the certificate is not trusted: \(problem)"
+      case .certificateNotTrusted(let problem, _): "the certificate is not trusted: \(problem)"
       }
     }
   }
@@ -146,9 +146,9 @@ private final class TLSHandler: ChannelDuplexHandler {
         }
       }
     } catch {
-      let isUntrusted = !isEstablished && tls.peerCertificateFault != nil
+      let fault = isEstablished ? nil : tls.peerCertificateFault
       // Before anything is written: if the server has closed the connection, writing ends it.
-      context.fireErrorCaught(isUntrusted ? HTTP1Request.Failure.certificateNotTrusted("\(error)") : error)
+      context.fireErrorCaught(fault.map { HTTP1Request.Failure.certificateNotTrusted("\(error)", $0.kind) } ?? error)
       tls.flush(to: context)
       context.close(promise: nil)
     }

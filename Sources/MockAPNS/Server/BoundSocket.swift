@@ -45,3 +45,8 @@ package struct BoundSocket: Sendable {
     return result == 0 ? Int(address[2]) << 8 | Int(address[3]) : nil
   }
 }
+
+extension IOError {
+  /// What the system says about the error, such as `connection refused`.
+  package var reason: String { String(cString: strerror(errnoCode)).lowercased() }
+}

@@ -208,7 +208,7 @@ package struct ListenError: Error, CustomStringConvertible {
     case let error as IOError where error.errnoCode == EACCES && endpoint.port < 1024:
       "permission denied: ports below 1024 require root on most systems"
     case let error as IOError where error.errnoCode == EADDRNOTAVAIL: "this machine has no such address"
-    case let error as IOError: String(cString: strerror(error.errnoCode)).lowercased()
+    case let error as IOError: error.reason
     case let error as SocketAddressError.UnknownHost: "the host \(error.host) is unknown"
     default: "\(cause)"
     }

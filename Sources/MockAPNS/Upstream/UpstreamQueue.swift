@@ -179,7 +179,7 @@ final class UpstreamQueue {
     let failure = error as? NIOConnectionError
     if let failure, failure.connectionErrors.isEmpty { return "the host \(failure.host) is unknown" }
     switch failure?.connectionErrors.last?.error ?? error {
-    case let error as IOError: return String(cString: strerror(error.errnoCode)).lowercased()
+    case let error as IOError: return error.reason
     case let error: return "\(error)"
     }
   }

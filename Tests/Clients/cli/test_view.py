@@ -396,3 +396,22 @@ def test_a_full_disk_is_reported(binary, certs):
         assert "--export-on-exit: /dev/full: cannot be written: No space left on device" in server.log()
     finally:
         server.kill()
+
+
+def test_the_page_of_a_view_is_the_report(view, server, tmp_path, browser):
+    """Its content security policy is that of the report, whose script is in the page."""
+    with connect(server) as wire:
+        wire.push(push_headers(server, device(1)), b'{"aps":{"alert":"Hello"}}')
+    path = tmp_path / "inbox.ndjson"
+    path.write_bytes(server.request("GET", "/api/v1/export").body)
+    viewer = view(path)
+    context = browser.browser.new_context()
+    try:
+        page = context.new_page()
+        complaints = []
+        page.on("console", lambda message: complaints.append(message.text))
+        page.goto(f"http://{viewer.admin_host}:{viewer.admin_port}/")
+        page.locator("body[data-state=ready]").wait_for()
+        assert "push" in page.locator(".report").inner_text() and not complaints, complaints
+    finally:
+        context.close()

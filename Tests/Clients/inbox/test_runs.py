@@ -170,6 +170,30 @@ def test_rules_of_a_run_without_scope_are_suspended_while_another_is_open(quiet)
     assert send(quiet) == 200
 
 
+def test_rules_of_a_run_apply_inside_a_run_that_contains_it(quiet):
+    """The run of `exec` has a command, and is open as long as the program runs."""
+    outer = start(quiet, command="apns-mock exec -- make test")
+    inner = start(quiet)
+    quiet.api("POST", "/rules", {**DOWN, "run": inner})
+    assert send(quiet) == 503 and owners(quiet)[-1] == (inner, None)
+    end(quiet, inner)
+    assert send(quiet) == 200 and owners(quiet)[-1] == (outer, None)
+    quiet.api("POST", "/rules", {**DOWN, "run": outer})
+    assert send(quiet) == 503
+    other = start(quiet)
+    assert send(quiet) == 200
+    end(quiet, other)
+    end(quiet, outer)
+
+
+def test_the_run_that_contains_others_stays_open(quiet):
+    outer = start(quiet, command="apns-mock exec -- make test")
+    many = [start(quiet) for _ in range(256)]
+    states = {one["id"]: one["state"] for one in quiet.api("GET", "/runs", limit=1000)["items"]}
+    assert (states[outer], states[many[0]], states[many[-1]]) == ("running", "interrupted", "running")
+    quiet.api("POST", "/reset")
+
+
 def test_rules_of_a_run_without_scope_do_not_meet_pushes_of_another(quiet):
     one = start(quiet)
     quiet.api("POST", "/rules", {**DOWN, "run": one})

@@ -109,7 +109,7 @@ struct ChannelRemove: AsyncParsableCommand {
     let query = ChannelQuery(bundleID: bundleID, environment: environment).text([("id", id)])
     let response = try await flags.request(.delete, "/channels\(query)")
     let count = try response.decoded(DeletedChannels.self).deleted
-    flags.print(response, text: "\(count) channel\(count == 1 ? "" : "s") removed")
+    flags.print(response, text: "\(count.counted("channel")) removed")
   }
 
   private struct DeletedChannels: Decodable {

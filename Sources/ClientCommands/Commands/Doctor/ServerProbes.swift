@@ -27,7 +27,7 @@ extension Diagnosis {
       return .failed(
         "the CA's name constraints exclude a name of the certificate: \(fault.text)",
         repair: "create a CA for these names: apns-mock certs --new-ca --san NAME")
-    case .other:
+    case .otherName, .other:
       return .failed(
         fault.text, repair: "create new certificates: apns-mock certs --new-ca; clients must trust the new CA")
     }

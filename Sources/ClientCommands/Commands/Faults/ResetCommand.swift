@@ -65,7 +65,7 @@ struct ResetCommand: AsyncParsableCommand {
     }
     let response = try await flags.request(.post, "/reset", body: body)
     let result = try response.decoded(Response.self)
-    let removed = result.deleted.map { ", \($0) push\($0 == 1 ? "" : "es") removed" } ?? ""
+    let removed = result.deleted.map { ", \($0.counted("push")) removed" } ?? ""
     flags.print(response, text: "reset: " + result.reset.joined(separator: ", ") + removed)
   }
 }

@@ -39,7 +39,7 @@ struct FixturesLint: ParsableCommand {
       problems = error.problems
     }
     let summary =
-      problems.isEmpty ? "valid: \(contents.text)" : "\(problems.count) problem\(problems.count == 1 ? "" : "s")"
+      problems.isEmpty ? "valid: \(contents.text)" : problems.count.counted("problem")
     output.print(text: summary) { writer in
       writer.member("valid", problems.isEmpty)
       writer.arrayMember("problems") { problems.write(to: &$0) }
@@ -55,7 +55,7 @@ extension FixtureReader.Contents {
   /// `1 app, 2 devices, 0 channels`.
   var text: String {
     [(apps.count, "app"), (devices, "device"), (channels.count, "channel")]
-      .map { "\($0) \($1)\($0 == 1 ? "" : "s")" }.joined(separator: ", ")
+      .map { $0.counted($1) }.joined(separator: ", ")
   }
 
   fileprivate func write(to writer: inout JSONWriter) {
@@ -90,7 +90,7 @@ struct FixturesLoad: AsyncParsableCommand {
     _ = try response.succeeded(about: file == "-" ? "stdin" : file)
     let loaded = try response.decoded(Loaded.self)
     let counts = [(loaded.apps, "app"), (loaded.devices, "device"), (loaded.channels, "channel")]
-    flags.print(response, text: counts.map { "\($0) \($1)\($0 == 1 ? "" : "s")" }.joined(separator: ", ") + " loaded")
+    flags.print(response, text: counts.map { $0.counted($1) }.joined(separator: ", ") + " loaded")
   }
 
   private static func bytes(of path: String) throws -> [UInt8] {

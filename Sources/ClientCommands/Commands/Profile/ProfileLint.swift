@@ -41,7 +41,7 @@ struct ProfileLint: ParsableCommand {
     /// `my.yaml: 2 errors, 1 warning`.
     var text: String {
       let counts = [(count(.error), "error"), (count(.warning), "warning")].filter { $0.0 > 0 }
-      let parts = counts.map { "\($0) \($1)\($0 == 1 ? "" : "s")" }
+      let parts = counts.map { $0.counted($1) }
       return "\(file): \(parts.isEmpty ? "valid" : parts.joined(separator: ", "))"
     }
 

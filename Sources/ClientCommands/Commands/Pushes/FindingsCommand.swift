@@ -1,4 +1,5 @@
 import APNSMockInbox
+import APNSMockNotation
 import ArgumentParser
 import HTTPTypes
 
@@ -27,7 +28,7 @@ struct FindingsCommand: AsyncParsableCommand {
     if page.items.isEmpty { StandardStream.error.line("no findings for these pushes") }
     if !page.complete {
       StandardStream.error.line(
-        "\(page.evicted) push\(page.evicted == 1 ? " was" : "es were") evicted, or not kept because of --record or a failing store: findings may be missing"
+        "\(page.evicted.counted("push", "was", "were")) evicted, or not kept because of --record or a failing store: findings may be missing"
       )
     }
   }

@@ -45,7 +45,7 @@ struct ListCommand: AsyncParsableCommand {
       cursor = page.next.map { (after == nil ? "before" : "after", $0.description) }
       if items.count < limit, page.next != nil, StandardStream.error.isTerminal {
         let share = percent(page).map { "searched \($0) %, " } ?? ""
-        StandardStream.error.line("\(share)\(items.count) push\(items.count == 1 ? " matches" : "es match") so far")
+        StandardStream.error.line("\(share)\(items.count.counted("push", "matches", "match")) so far")
       }
     } while items.count < limit && page.next != nil
     func chronological<Element>(_ items: [Element]) -> [Element] { after == nil ? items.reversed() : items }
@@ -56,8 +56,7 @@ struct ListCommand: AsyncParsableCommand {
     }
     if page.evicted > 0 {
       StandardStream.error.line(
-        "\(page.evicted) push\(page.evicted == 1 ? " was" : "es were") evicted, or not kept because of --record or a failing store"
-      )
+        "\(page.evicted.counted("push", "was", "were")) evicted, or not kept because of --record or a failing store")
     }
   }
 }
@@ -172,7 +171,7 @@ struct ImportCommand: AsyncParsableCommand {
     let response = try await client.request(.post, "/api/v1/import", body: export, type: "application/x-ndjson")
     let result = try response.decoded(Response.self)
     let range = result.firstSeq.flatMap { first in result.lastSeq.map { ": seq \(first) to \($0)" } } ?? ""
-    flags.print(response, text: "\(result.imported) push\(result.imported == 1 ? "" : "es") imported\(range)")
+    flags.print(response, text: "\(result.imported.counted("push")) imported\(range)")
   }
 }
 

@@ -1,5 +1,6 @@
 import ArgumentParser
 package import APNSMockInbox
+import APNSMockNotation
 import MockAPNS
 import HTTPTypes
 
@@ -133,7 +134,7 @@ struct VerificationResult: Decodable {
     if inconclusive {
       return CommandFailure(
         .inconclusive,
-        "inconclusive: \(evicted) push\(evicted == 1 ? " was evicted before it was checked" : "es were evicted before they were checked"); "
+        "inconclusive: \(evicted.counted("push", "was evicted before it was checked", "were evicted before they were checked")); "
           + "specify after in the file, reset before each test, raise --max-records, --max-bytes or --retain, "
           + "or use --record all")
     }
@@ -167,7 +168,7 @@ package struct JUnitReport {
     cases = result.parts.map { Case(name: $0.name, problem: $0.passed ? nil : ("failure", $0.text)) }
     guard result.inconclusive else { return }
     let text =
-      "\(result.evicted) push\(result.evicted == 1 ? " was evicted before it was checked" : "es were evicted before they were checked")\n\(result.text)"
+      "\(result.evicted.counted("push", "was evicted before it was checked", "were evicted before they were checked"))\n\(result.text)"
     cases.append(Case(name: "window complete", problem: ("error", text)))
   }
 

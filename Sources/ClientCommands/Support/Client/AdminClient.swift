@@ -162,9 +162,9 @@ struct ConnectFailure: Sendable {
 
   private static func describe(_ error: any Error) -> (Kind, String) {
     switch error {
-    case let error as IOError where error.errnoCode == ECONNREFUSED: (.refused, "connection refused")
+    case let error as IOError where error.errnoCode == ECONNREFUSED: (.refused, error.reason)
     case let error as IOError where [ENETUNREACH, EHOSTUNREACH, ETIMEDOUT, EADDRNOTAVAIL].contains(error.errnoCode):
-      (.noRoute, String(cString: strerror(error.errnoCode)).lowercased())
+      (.noRoute, error.reason)
     case ChannelError.connectTimeout: (.noRoute, "timed out while connecting")
     default: (.other, "\(error)")
     }

@@ -256,7 +256,7 @@ struct ExecSummary {
   /// The summary in one line: `3 pushes: 2 accepted, 1 rejected; 1 faulted by profile flaky-503, seed 7`.
   var text: String {
     let parts = Record.Outcome.allCases.compactMap { outcome in counts[outcome].map { "\($0) \(outcome.rawValue)" } }
-    var text = "\(total) push\(total == 1 ? "" : "es")" + (parts.isEmpty ? "" : ": " + parts.joined(separator: ", "))
+    var text = total.counted("push") + (parts.isEmpty ? "" : ": " + parts.joined(separator: ", "))
     if evicted > 0 { text += ", \(evicted) evicted because the inbox is full" }
     if !findings.isEmpty {
       text +=

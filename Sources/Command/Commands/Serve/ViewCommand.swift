@@ -149,11 +149,10 @@ struct ViewCommand: AsyncParsableCommand {
   }
 
   private func announce(_ viewer: InboxViewer, at address: MockServer.Endpoint) {
-    let count = viewer.inbox.snapshot().count
     let locator = portFile.map { "--port-file \($0.shellQuoted)" } ?? "--admin \(address.reachable)"
     StandardStream.error.line(
       """
-      apns-mock serves \(viewer.file), read-only: \(count) push\(count == 1 ? "" : "es")
+      apns-mock serves \(viewer.file), read-only: \(viewer.inbox.snapshot().count.counted("push"))
         admin  http://\(address)
 
         apns-mock ls \(locator)
