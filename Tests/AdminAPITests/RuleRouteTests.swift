@@ -1,7 +1,7 @@
 import APNSMockFaultModel
 import APNSMockFaults
 import Foundation
-import MockAPNS
+@testable import MockAPNS
 import APNSMockTestSupport
 import Testing
 
@@ -130,12 +130,14 @@ import Testing
     try await TestServer.run { server in
       let made = await server.client.send("POST", "/api/v1/rules", #"{"name":"mine","do":{"pass":{}}}"#)
       #expect(made.status == 201)
-      let rule = try #require(server.state.faults.selection.added.first?.rule)
-      for number in 0..<999 {
-        var copy = rule
+      let rule = try #require(server.state.faults.selection.added.first)
+      // All at once: each change of the rules compiles all of them.
+      let copies = (0..<999).map { number in
+        var copy = rule.rule
         copy.name = "copy-\(number)"
-        server.state.faults.add(copy, timeToLive: nil)
+        return FaultControl.AddedRule(rule: copy, addedAt: rule.addedAt, endsAt: nil)
       }
+      server.state.faults.restore([rule] + copies, generatedNames: 0) { _ in }
       let refused = await server.client.send("POST", "/api/v1/rules", #"{"do":{"pass":{}}}"#)
       #expect(refused.status == 409)
       #expect(refused.hint.contains("/api/v1/reset"))
