@@ -1,6 +1,7 @@
 // A form with every header and the payload of a push, which the server checks while it is edited.
 import { ApiError, get, post } from "./api.js";
 import { showError, showMessage } from "./copy.js";
+import { span } from "./charts/scale.js";
 import { CHECK_NAMES } from "./explain.js";
 import { openDialog } from "./dialog.js";
 import { button, h, replace, settled } from "./dom.js";
@@ -105,7 +106,13 @@ class Composer {
       h("p", { class: "dialog-buttons" }, h("span", { class: "quiet" }, "Esc keeps the draft."), h("span", { class: "bar-space" }), h("label", { for: "composer-times" }, "Times"), this.times,
         button("Cancel", () => this.discard()), this.send));
     this.dialog.addEventListener("input", () => this.check());
-    this.dialog.addEventListener("close", () => this.keep());
+    // Rules and devices may have changed while another window was used.
+    const check = () => this.check();
+    addEventListener("focus", check);
+    this.dialog.addEventListener("close", () => {
+      removeEventListener("focus", check);
+      this.keep();
+    });
     // On a narrow screen the payload is below the fields.
     if (this.payload.getBoundingClientRect().top < innerHeight / 2) this.payload.focus();
     this.payload.setSelectionRange(0, 0);
@@ -134,7 +141,6 @@ class Composer {
     replace(this.picker, h("option", { value: "" }, page.total > MAX_DEVICES ? `the first ${count(MAX_DEVICES)} of ${count(page.total)} device tokens` : "choose one"),
       page.items.map((item) => h("option", { value: item.token }, [item.device ?? item.token.slice(0, 12), item.bundle_id ?? item.topic, item.kind].filter(Boolean).join(" · "))));
     this.picker.value = this.devices.has(this.token.value.trim()) ? this.token.value.trim() : "";
-    this.showDevice();
   }
 
   /** Uses a registered device token, and the topic of its app. */
@@ -148,11 +154,10 @@ class Composer {
     this.checkNow();
   }
 
-  /** Says what becomes of a push to the registered device. */
-  showDevice() {
-    const item = this.devices.get(this.token.value.trim().toLowerCase());
-    const state = item && [item.state, item.app_state, item.device_state].filter((one) => one && !["online", "enabled"].includes(one)).map((one) => one.replaceAll("_", " "));
-    replace(this.device, item && [visible(item.device ?? "A registered device token"), state.length ? `: ${state.join(", ")}. The device does not show an accepted push now.` : ": online."]);
+  /** Names the registered device of the token, and its state. */
+  showDevice(item) {
+    const states = item && [item.state, item.app_state, item.device_state].filter((one) => one && !["online", "enabled"].includes(one)).map((one) => one.replaceAll("_", " "));
+    replace(this.device, item && [visible(item.device ?? "A registered device token"), `: ${states.length ? states.join(", ") : "online"}`]);
   }
 
   useSample(one) {
@@ -184,43 +189,32 @@ class Composer {
     return { token: this.token.value.trim(), headers, payload: this.payload.value };
   }
 
-  /** Asks the server for its verdict, without sending. */
+  /** Asks the server what would happen to the push, without sending it. */
   async checkNow() {
     const request = (this.request = {});
     const { draft } = this;
-    this.showDevice();
-    let verdict;
+    let found;
+    let items;
     try {
-      verdict = await post("/send", { ...draft, dry_run: true });
+      [found, { items }] = await Promise.all([post("/send", { ...draft, dry_run: true }), registered(draft.token)]);
     } catch (error) {
       if (this.request === request) this.showInvalid(error);
       return;
     }
     if (this.request !== request) return;
-    const problem = verdict.payload_error;
+    const problem = found.payload_error;
+    this.showDevice(items[0]);
     replace(this.json, problem && ["Not JSON: ", visible(problem), position(this.payload.value, problem)]);
     this.payload.setAttribute("aria-invalid", String(Boolean(problem)));
-    replace(this.size, gauge(verdict.size));
-    replace(this.verdict, this.prediction(verdict));
+    replace(this.size, gauge(found.size));
+    replace(this.verdict, prediction(found));
     replace(this.preview, previewOf({
-      accepted: isSuccess(verdict.status), outcome: isSuccess(verdict.status) ? "accepted" : "rejected", verdict, received_at: new Date().toISOString(),
+      isPredicted: true, accepted: found.accepted, outcome: found.accepted ? "accepted" : "rejected", verdict: found, served: found.response,
+      delivery: found.delivery, held_by: found.held_by, received_at: new Date().toISOString(),
       apns: { topic: draft.headers["apns-topic"], push_type: draft.headers["apns-push-type"], priority: Number(draft.headers["apns-priority"] ?? 10) },
-      request: { payload: problem ? null : JSON.parse(draft.payload || "null"), payload_error: problem, size: verdict.size },
+      request: { payload: problem ? null : JSON.parse(draft.payload || "null"), payload_error: problem, size: found.size },
     }));
     this.send.disabled = false;
-  }
-
-  /** What the response would be: by APNs' checks, and by the active rules that would fire. */
-  prediction(verdict) {
-    const isGood = isSuccess(verdict.status);
-    const failed = verdict.checks.find((one) => !one.ok);
-    const rule = verdict.rules?.[0];
-    const own = [h("strong", {}, `APNs would respond ${verdict.status} ${verdict.reason ?? ""}`.trim()), failed ? [": ", visible(failed.detail ?? CHECK_NAMES[failed.check] ?? failed.check)] : "."];
-    const dropped = isGood && verdict.payload_error ? " A device drops it, because the payload is not JSON." : "";
-    if (!rule) return h("p", { class: `notice ${isGood ? "is-good" : "is-error"}` }, own, dropped);
-    const effect = rule.status ? [rule.status, rule.reason].filter(Boolean).join(" ") : rule.action.replaceAll("_", " ");
-    return h("p", { class: `notice ${rule.status && isSuccess(rule.status) ? "is-good" : "is-error"}` },
-      h("strong", {}, `The response would be ${effect}`), ": the rule ", h("code", {}, visible(rule.rule)), rule.profile ? [" of ", visible(rule.profile)] : "", " would fire. ", "Without it, ", own, dropped);
   }
 
   showInvalid(error) {
@@ -256,6 +250,27 @@ class Composer {
     this.payload.value = formatted(this.payload.value);
     this.checkNow();
   }
+}
+
+/** The registered device token, as a page of the API. */
+function registered(token) {
+  return /^(?:[0-9a-f]{2})+$/i.test(token) ? get("/devices", { tokens: token }) : { items: [] };
+}
+
+// What the client would learn without a response.
+const ENDINGS = { reset: "The stream would be reset", refused: "The stream would be refused", disconnected: "The connection would end without a response", pending: "There would be no response" };
+
+/** What the response would be: by APNs' checks, and by the active rules that would fire. */
+function prediction({ status, reason, checks, rules, response, accepted, payload_error: problem }) {
+  const failed = checks.find((one) => !one.ok);
+  const own = [h("strong", {}, `APNs would respond ${status} ${reason ?? ""}`.trim()), failed ? [": ", visible(failed.detail ?? CHECK_NAMES[failed.check] ?? failed.check)] : "."];
+  const dropped = accepted && problem ? " A device drops it, because the payload is not JSON." : "";
+  if (!rules.length) return h("p", { class: `notice ${accepted ? "is-good" : "is-error"}` }, own, dropped);
+  const delay = response.delay_ms ? ` after ${span(response.delay_ms)}` : "";
+  const end = ENDINGS[response.ending] ?? `The response would be ${[response.status, response.reason].filter(Boolean).join(" ")}`;
+  return h("p", { class: `notice ${isSuccess(response.status) ? "is-good" : "is-error"}` }, h("strong", {}, end, delay), rules.length > 1 ? ": the rules " : ": the rule ",
+    rules.map((rule, index) => [index > 0 && ", ", h("code", {}, visible(rule.rule)), rule.profile ? [" of ", visible(rule.profile)] : "", ` (${rule.action.replaceAll("_", " ")})`]), " would fire. ",
+    isSuccess(response.status) || !accepted ? "" : "APNs would accept the push all the same. ", "Without ", rules.length > 1 ? "them, " : "it, ", own, dropped);
 }
 
 function field(id, value) {

@@ -57,6 +57,20 @@ package struct AcceptedPush: Sendable {
   }
 }
 
+/// Why the system of a device that is not offline holds an accepted push. The names are those of the API.
+package enum HoldCause: String, CaseIterable, Sendable {
+  /// The device saves power.
+  case powerRestricted = "power_restricted"
+  /// The app was force-quit: a background push waits for its launch.
+  case forceQuit = "force_quit"
+  /// The app has no budget left for background pushes.
+  case backgroundBudget = "background_budget"
+}
+
+extension AcceptedPush.Hold {
+  var cause: HoldCause { self == .untilLaunch ? .forceQuit : .backgroundBudget }
+}
+
 /// An effect of a delivery or of a change of a device on records, findings or listeners.
 package enum DeliveryEvent: Sendable, Equatable {
   /// The delivery state of a push has changed.

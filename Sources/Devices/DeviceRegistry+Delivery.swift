@@ -25,6 +25,20 @@ extension DeviceRegistry {
     }
   }
 
+  /// Returns what would happen to an accepted push now. Nothing is recorded, counted, stored or delivered.
+  ///
+  /// - Parameter now: The server's clock, in milliseconds since 1970.
+  package func predictedDelivery(
+    of push: AcceptedPush, now: ServerTime, settings: APNSSettings
+  ) -> (state: DeliveryState, cause: HoldCause?) {
+    // Decided on a copy outside of the lock.
+    var copy = state.withLockedValue { $0 }
+    var push = push
+    var events: [DeliveryEvent] = []
+    copy.decide(&push, now: now, settings, &events)
+    return (push.state, push.state == .storedForPower ? push.hold?.cause ?? .powerRestricted : nil)
+  }
+
   /// Continues with a push that a former server has accepted: it is stored or shown again, or will be acknowledged. Pushes must be
   /// given in the order in which they were accepted.
   ///

@@ -16,29 +16,61 @@ export function display(record) {
   }
   const judged = byKind(kind, record, notes);
   const arrival = notArriving(record);
-  return { kind, ...judged, shows: judged.shows && !arrival, why: arrival ?? judged.why, wouldShow: judged.shows, arrives: !arrival, isRegistered: Boolean(record.delivery), notes };
+  const ignored = arrival === null && judged.shows ? ignoredBy(record) : null;
+  const why = arrival ?? ignored ?? judged.why;
+  return { kind, shows: why === null, why, wouldShow: judged.shows, arrives: arrival === null, isRegistered: Boolean(record.delivery), isPredicted: record.isPredicted === true, notes };
 }
 
-/** Why a registered device does not show an accepted push, by the beginning of its delivery. */
-const UNDELIVERED = [
-  ["Received", "APNs has received the push; it is not delivered yet."],
-  ["Stored - Device Offline", "The device is offline: the push is stored and shown when the device is online, unless it expires or is replaced."],
-  ["Stored - Power", "The device saves power: the push is stored and shown later, unless it expires or is replaced."],
-  ["Discarded - Token Unregistered", "The device token is not registered any more: the push is discarded."],
-  ["Discarded - Expired", "The push expired before the device was online: it is discarded."],
-  ["Discarded - Disabled", "Notifications are disabled for the app: the push is discarded."],
-];
+/** Why a registered device does not show an accepted push, by its delivery. */
+const UNDELIVERED = {
+  "Received by APNs": "APNs has received the push; the device has not acknowledged it yet.",
+  "Stored - Device Offline": "The device is offline: the push is stored and shown when the device is online, unless it expires or is replaced.",
+  "Discarded - Token Unregistered": "The device token is not registered any more: the push is discarded.",
+  "Discarded - Token Unregistered (From Storage)": "The app was removed while the push was stored: the push is discarded.",
+  "Discarded - Expired": "The push expired before the device was online: it is discarded.",
+  "Discarded - Disabled": "Notifications are disabled for the app: the push is discarded.",
+  "Discarded - Disabled (From Storage)": "Notifications for the app were disabled while the push was stored: the push is discarded.",
+};
+const LAUNCH = "the device holds the newest background push until the app is launched.";
+/** Why a device that is not offline holds a push: `Stored - Power Considerations`. */
+const HELD = {
+  power_restricted: "The device saves power: the push is stored and delivered later, unless it expires or is replaced.",
+  force_quit: `The app was force-quit: ${LAUNCH}`,
+  background_budget: "The app has used its budget of background pushes: the device holds the newest one until the budget allows it.",
+  unknown: `The device saves power, or the app was force-quit: ${LAUNCH}`,
+};
+
+/** What holds a push. A record does not say it; it follows from the push, except for a background push. */
+function holder(record) {
+  if (record.held_by) return record.held_by;
+  if (findingOf(record, "background-budget")) return "background_budget";
+  return record.apns?.push_type === "background" ? "unknown" : "power_restricted";
+}
+
+/** The finding of this kind, as its explanation; null without one. */
+function findingOf(record, kind) {
+  const found = record.findings?.find((one) => (one.finding ?? one) === kind);
+  return found ? found.explanation ?? kind : null;
+}
 
 /** The reason why the push does not reach a device; null if it does. */
 function notArriving(record) {
-  if (record.outcome === "pending" && !record.accepted) return "The push is still delayed.";
-  if (record.accepted) {
-    const { delivery } = record;
-    if (!delivery || delivery.startsWith("Delivered")) return null;
-    return UNDELIVERED.find(([beginning]) => delivery.startsWith(beginning))?.[1] ?? `${delivery}.`;
+  const { delivery, isPredicted } = record;
+  if (!record.accepted) {
+    if (record.outcome === "pending") return "The push is still delayed.";
+    const reason = [record.served?.status, record.served?.reason ?? record.verdict?.reason].filter(Boolean).join(" ");
+    return `APNs ${isPredicted ? "would not" : "did not"} accept this push${reason ? ` (${reason})` : ""}, so it does not reach a device.`;
   }
-  const reason = record.verdict?.reason ?? record.served?.reason;
-  return `APNs did not accept this push${reason ? ` (${reason})` : ""}, so it does not reach a device.`;
+  if (!delivery || delivery.startsWith("Delivered")) return null;
+  if (delivery.startsWith("Stored") && findingOf(record, "overwritten-in-storage")) return "A newer push has replaced it in storage: it is never delivered.";
+  if (delivery === "Received by APNs" && findingOf(record, "overwritten-before-ack")) return "A newer push has replaced it before the device acknowledged it: it is never shown.";
+  return delivery === "Stored - Power Considerations" ? HELD[holder(record)] : UNDELIVERED[delivery] ?? `${delivery}.`;
+}
+
+/** Why the device ignores a push that it has received; null if it does not. */
+function ignoredBy(record) {
+  const problem = findingOf(record, "would-not-show") ?? findingOf(record, "background-budget");
+  return problem && sentence(problem);
 }
 
 function byKind(kind, record, notes) {

@@ -42,10 +42,10 @@ export function previewOf(record) {
 /** States whether something is displayed, or why nothing is. */
 function statement(preview) {
   if (preview.shows) {
-    return h("p", { class: "statement is-shown" }, icon("accepted"), h("span", {}, preview.isRegistered ? "The device displays this" : "A device displays this",
+    return h("p", { class: "statement is-shown" }, icon("accepted"), h("span", {}, `${preview.isRegistered ? "The" : "A"} device ${preview.isPredicted ? "would display" : "displays"} this`,
       preview.kind === "liveactivity" ? " in its Live Activity." : "."));
   }
-  return h("p", { class: "statement is-not-shown" }, icon("rejected"), h("span", {}, h("strong", {}, "Nothing is displayed. "),
+  return h("p", { class: "statement is-not-shown" }, icon("rejected"), h("span", {}, h("strong", {}, preview.isPredicted ? "Nothing would be displayed. " : "Nothing is displayed. "),
     visible(preview.why.replace(/^Nothing is displayed[:.] ?/, "").replace(/^./, (letter) => letter.toUpperCase()))));
 }
 

@@ -1,3 +1,4 @@
+internal import APNSMockDevices
 internal import APNSMockRules
 internal import APNSMockFaultModel
 internal import APNSMockFaults
@@ -54,7 +55,7 @@ struct SendRoutes: Sendable {
       endpoint: listener.reachable, serverName: "localhost", authorities: state.certificates.authorityPaths)
     let push = PushClient.Push(
       deviceToken: try Self.checked(body.token), headers: headers, payload: body.payload ?? json.json("payload") ?? [])
-    if body.isDryRun { return try verdict(on: push) }
+    if body.isDryRun { return try prediction(of: push) }
     do {
       return Self.response(try await connections.withPermit { try await client.send([push]).first })
     } catch let error as PushClientError {
@@ -119,10 +120,10 @@ struct SendRoutes: Sendable {
     "connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade",
   ]
 
-  /// Returns the verdict on a push that is not sent.
+  /// Returns what would happen to a push that is not sent.
   ///
   /// - Throws: `Problem` if HTTP/2 does not allow the header fields (RFC 9113 section 8.2.2).
-  private func verdict(on push: PushClient.Push) throws(Problem) -> Response {
+  private func prediction(of push: PushClient.Push) throws(Problem) -> Response {
     for (name, value) in push.headers where Self.connectionFields.contains(name) || name == "te" && value != "trailers"
     {
       throw .badRequest(
@@ -134,32 +135,41 @@ struct SendRoutes: Sendable {
         (":authority", "localhost"),
       ] + push.headers
     let request = ServerState.receivedRequest(fields, body: push.payload)
-    let verdict = state.verdict(on: request)
+    let prediction = state.predict(request)
     return .json { writer in
       writer.member("outcome", "not_sent")
-      verdict.writeMembers(to: &writer) {
-        request.headers.bytes.withUnsafeBytes { verdict.detail(headers: $0, bodySize: request.bodySize) }
+      prediction.verdict.writeMembers(to: &writer) {
+        request.headers.bytes.withUnsafeBytes { prediction.verdict.detail(headers: $0, bodySize: request.bodySize) }
       }
       writer.objectMember("size") { writer in
         writer.member("bytes", request.bodySize)
-        writer.member("limit", verdict.facts.payloadLimit)
+        writer.member("limit", prediction.verdict.facts.payloadLimit)
       }
-      writer.arrayMember("rules") { writer in
-        for (profile, rule) in state.firingRules(for: request, verdict) {
-          writer.object { writer in
-            writer.member("rule", rule.name)
-            writer.member("profile", profile)
-            writer.member("action", rule.action.name.rawValue)
-            if case .respond(let response) = rule.action {
-              writer.member("status", response.status)
-              writer.member("reason", response.reason)
-            }
-          }
-        }
-      }
+      Self.write(prediction, to: &writer)
       let problem = JSONText.problem(in: push.payload)
       writer.member("payload_error", problem.map { "\($0)" })
     }
+  }
+
+  private static func write(_ prediction: PushPrediction, to writer: inout JSONWriter) {
+    writer.arrayMember("rules") { writer in
+      for injection in prediction.injections {
+        writer.object { writer in
+          writer.member("rule", injection.rule)
+          writer.member("profile", injection.profile)
+          writer.member("action", injection.action.name.rawValue)
+        }
+      }
+    }
+    writer.objectMember("response") { writer in
+      writer.member("ending", prediction.ending.rawValue)
+      writer.member("status", prediction.response?.status)
+      writer.member("reason", prediction.response?.reason)
+      writer.member("delay_ms", prediction.delay.milliseconds)
+    }
+    writer.member("accepted", prediction.isAccepted)
+    writer.member("delivery", prediction.delivery?.state.text)
+    writer.member("held_by", prediction.delivery?.cause?.rawValue)
   }
 
   // MARK: - Outcome

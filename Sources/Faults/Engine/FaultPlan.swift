@@ -67,6 +67,14 @@ package final class FaultPlan: Sendable {
     self.ranges = ranges
   }
 
+  /// Returns a plan with the same rules and counts. What it decides is not counted by this one.
+  package func copy() -> FaultPlan {
+    FaultPlan(
+      profile: profile, addedRules: addedRules, seed: seed, magicTokens: magicTokens, isPaused: isPaused,
+      activatedAt: activatedAt, addedRulesActivatedAt: addedRulesActivatedAt,
+      ruleCounters: RuleCounters(copying: ruleCounters))
+  }
+
   /// Returns whether any fault can be injected at an injection point. At `request` this includes magic
   /// device tokens, which only a marked token can activate: see `MagicToken.isMarked`.
   @inline(__always)

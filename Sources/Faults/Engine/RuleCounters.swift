@@ -39,6 +39,14 @@ package final class RuleCounters: Sendable {
     state.withLockedValue { $0.areStored = areStored }
   }
 
+  /// Creates counters with the values of others, which then count separately.
+  init(copying other: RuleCounters) {
+    var copy = other.state.withLockedValue { $0 }
+    copy.areStored = false
+    for id in copy.counters.keys { copy.counters[id]?.detach() }
+    state.withLockedValue { [copy] in $0 = copy }
+  }
+
   // MARK: - Active rules
 
   /// Keeps the counters of unchanged rules, creates counters for new and changed rules and drops all others.
@@ -232,7 +240,7 @@ struct RuleCounter {
   /// The last action and its index in `InjectionCounts`, which saves a lookup by name.
   private var lastCounted: (action: Action.Name, index: Int)?
   /// The counters that event loops update without the lock.
-  let skipCounters: SkipCounters
+  private(set) var skipCounters: SkipCounters
   /// The number of pushes that the rule currently delays.
   var active = 0
   /// The rows that have changed since they were last stored; nil if no store keeps them.
@@ -274,6 +282,9 @@ struct RuleCounter {
     self = RuleCounter(rule, profile: profile, skipCounters: skipCounters, isStored: changedRows != nil)
     self.active = active
   }
+
+  /// Gives a copy of the counters `skipCounters` of its own, at zero.
+  mutating func detach() { skipCounters = SkipCounters() }
 
   /// All counts, including those of `skipCounters`.
   var allCounts: Count { skipCounters.added(to: count) }

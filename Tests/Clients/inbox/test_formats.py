@@ -244,3 +244,52 @@ def test_a_dry_run_sends_nothing(furnished, device):
     furnished.api("DELETE", "/rules/reset")
     sent = furnished.api("POST", "/send", {**draft, "dry_run": False})
     assert (sent["outcome"], sent["reason"]) == ("answered", "Unregistered")
+
+
+def test_a_dry_run_predicts_the_delivery(server):
+    """Each state of a device and of its app."""
+    token, base = "5ee4" * 16, {"apns-topic": "com.predicted.app", "apns-push-type": "alert"}
+    silent = {"apns-topic": "com.predicted.app", "apns-push-type": "background", "apns-priority": "5"}
+    for device, app, headers, expected in (
+            ("online", "enabled", base, ("Delivered to Device", None)), ("online", "disabled", base, ("Discarded - Disabled", None)),
+            ("online", "disabled", silent, ("Delivered to Device", None)), ("online", "removed", base, ("Discarded - Token Unregistered", None)),
+            ("offline", "enabled", base, ("Stored - Device Offline", None)), ("offline", "enabled", {**base, "apns-expiration": "0"}, ("Discarded - Expired", None)),
+            ("power_restricted", "enabled", base, ("Delivered to Device", None)), ("power_restricted", "enabled", {**base, "apns-priority": "5"}, ("Stored - Power Considerations", "power_restricted")),
+            ("online", "force_quit", base, ("Delivered to Device", None)), ("online", "force_quit", silent, ("Stored - Power Considerations", "force_quit"))):
+        server.api("PUT", "/fixtures", {"devices": [{"id": "predicted", "state": device, "apps": [{"bundle_id": "com.predicted.app", "state": app, "tokens": {"alert": token}}]}]})
+        draft = {"token": token, "headers": headers, "payload": {"aps": {"alert": "x"} if headers is not silent else {"content-available": 1}}}
+        found = server.api("POST", "/send", {**draft, "dry_run": True})
+        assert (found["accepted"], found["delivery"], found["held_by"]) == (True, *expected), (device, app, headers)
+        # It is what happens.
+        sent = server.api("POST", "/send", draft)
+        assert server.api("GET", f"/pushes/{sent['apns_id']}")["delivery"] == expected[0], (device, app, headers)
+    server.api("DELETE", "/devices/predicted")
+    assert server.api("POST", "/send", {**draft, "dry_run": True})["delivery"] is None
+
+
+@pytest.mark.parametrize(("rule", "response", "accepted"), [
+    ({"respond": {"status": 503, "reason": "Shutdown"}}, {"ending": "response", "status": 503, "reason": "Shutdown", "delay_ms": 0}, False),
+    ({"respond": {"status": 200}}, {"ending": "response", "status": 200, "reason": None, "delay_ms": 0}, True),
+    ({"delay": {"fixed": "2s"}}, {"ending": "response", "status": 200, "reason": None, "delay_ms": 2000}, True),
+    ({"reset_stream": {}}, {"ending": "reset", "status": None, "reason": None, "delay_ms": 0}, False),
+    ({"close": {}}, {"ending": "disconnected", "status": None, "reason": None, "delay_ms": 0}, False),
+    ({"lose_answer": {}}, {"ending": "pending", "status": None, "reason": None, "delay_ms": 0}, True),
+])
+def test_a_dry_run_predicts_the_rules(server, device, rule, response, accepted):
+    [action] = rule
+    at = {"at": "response"} if action == "lose_answer" else {}
+    server.api("POST", "/rules", {"name": "first", **at, "when": {"device_token": device}, "do": rule, "trigger": {"times": 1}})
+    draft = {"token": device, "headers": {"apns-topic": "com.example.app", "apns-push-type": "alert"}, "payload": {"aps": {"alert": "x"}}}
+    try:
+        for _ in range(2):
+            found = server.api("POST", "/send", {**draft, "dry_run": True})
+            assert [(one["rule"], one["action"]) for one in found["rules"]] == [("first", action)]
+            assert (found["response"], found["accepted"], found["status"]) == (response, accepted, 200)
+        counts = server.api("GET", "/rules")["items"][0]
+        assert (counts["looked_at"], counts["fired"]) == (0, 0), "a prediction counts nothing"
+        if action == "respond":
+            # A rule that is exhausted does not fire again.
+            assert server.api("POST", "/send", draft)["status"] == response["status"]
+            assert server.api("POST", "/send", {**draft, "dry_run": True})["rules"] == []
+    finally:
+        server.api("DELETE", "/rules/first")

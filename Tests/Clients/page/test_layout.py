@@ -315,9 +315,20 @@ def test_a_new_push_is_written_from_nothing(start, open_page):
     assert dialog.get_by_label("Device token").input_value() == TOKEN
     assert dialog.get_by_label("apns-topic").input_value() == "com.acme.app"
     dialog.locator(".composer-device", has_text="anna: offline").wait_for()
+    statement = dialog.locator(".composer-preview .statement")
+    statement.get_by_text("The device is offline: the push is stored").wait_for()
+    # The device changes while another window is used.
+    server.api("POST", "/devices/anna/online", {})
+    server.api("POST", "/devices/anna/disable", {"bundle_id": "com.acme.app"})
+    view.page.evaluate("() => dispatchEvent(new Event('focus'))")
+    statement.get_by_text("Notifications are disabled for the app").wait_for()
+    server.api("POST", "/devices/anna/enable", {"bundle_id": "com.acme.app"})
+    view.page.evaluate("() => dispatchEvent(new Event('focus'))")
+    statement.get_by_text("The device would display this.").wait_for()
     dialog.get_by_label("apns-priority").fill("5")
     verdict.get_by_text("The response would be 503 ServiceUnavailable").wait_for()
-    assert "the rule outage would fire. Without it, APNs would respond 200" in verdict.inner_text()
+    assert "the rule outage (respond) would fire. Without it, APNs would respond 200" in verdict.inner_text()
+    assert "APNs would not accept this push (503 ServiceUnavailable)" in statement.inner_text()
     assert server.api("GET", "/rules")["items"][0]["fired"] == 0, "a prediction counts nothing"
     dialog.get_by_label("apns-priority").fill("10")
     verdict.get_by_text("APNs would respond 200").wait_for()

@@ -96,7 +96,7 @@ def test_rejected_pushes_have_no_preview_statement(server, open_page, provider, 
     provider(server).push(device, {"aps": {"alert": "Hello"}}, topic="not a topic")
     view = open_page(server, f"/?push={server.record(device)['seq']}")
     view.page.locator(".statement").wait_for()
-    assert "APNs did not accept this push (BadTopic)" in view.page.locator(".statement").inner_text()
+    assert "APNs did not accept this push (400 BadTopic)" in view.page.locator(".statement").inner_text()
     view.page.get_by_role("tab", name="Verdict").click()
     found = server.api("GET", f"/pushes/{server.record(device)['seq']}/explain")
     view.page.locator(".verdict-advice", has_text=found["advice"]).wait_for()

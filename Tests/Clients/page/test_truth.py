@@ -1,6 +1,7 @@
 """What the web UI says is true: delivery, counts, searches, links, imports, the clock, and changes by others."""
 
 import json
+import pathlib
 import re
 import time
 import urllib.parse
@@ -52,6 +53,34 @@ def test_the_preview_follows_the_delivery(start, open_page, provider):
         panel.locator(".statement", has_text=statement).wait_for()
         assert step in view.page.get_by_role("list", name="Delivery").inner_text()
         assert ("is-dimmed" in panel.locator(".phone").get_attribute("class")) == (not step.startswith("Delivered"))
+
+
+def test_each_state_of_a_delivery_has_a_true_text(kept_view):
+    source = (pathlib.Path(__file__).parents[3] / "Sources/Rules/DeliveryState.swift").read_text()
+    states = re.findall(r'case \.\w+: "(.+)"', source)
+    assert len(states) == 10
+    causes = re.findall(r'case \w+ = "(\w+)"', (pathlib.Path(__file__).parents[3] / "Sources/Devices/Deliveries.swift").read_text().split("enum HoldCause")[1].split("\n}")[0])
+    assert len(causes) == 3
+    held = "Stored - Power Considerations"
+    # What the record of an alert has beside its delivery, and a part of the text.
+    cases = [({"delivery": state}, None) for state in states] + [({"delivery": held, "held_by": cause}, cause.split("_")[0]) for cause in causes] + [
+        ({"delivery": held}, "saves power"), ({"delivery": held, "apns": {"push_type": "background"}}, "saves power, or the app was force-quit"),
+        ({"delivery": held, "findings": [{"finding": "background-budget"}]}, "budget"),
+        ({"delivery": "Stored - Device Offline", "findings": [{"finding": "overwritten-in-storage"}]}, "never delivered"),
+        ({"delivery": "Received by APNs", "findings": [{"finding": "overwritten-before-ack"}]}, "never shown"),
+        ({"delivery": "Delivered to Device", "findings": [{"finding": "would-not-show", "explanation": "the activity has ended"}]}, "The activity has ended."),
+        ({"accepted": False, "served": {"status": 410, "reason": "Unregistered"}}, "did not accept this push (410 Unregistered)"),
+        ({"accepted": False, "isPredicted": True, "served": {"status": 410, "reason": "Unregistered"}}, "would not accept this push (410 Unregistered)"),
+        ({"accepted": False, "outcome": "pending"}, "still delayed")]
+    found = kept_view.page.evaluate("""async (cases) => { const { display } = await import("/page/modules/preview/display.js");
+        return cases.map((one) => display({ accepted: true, apns: { push_type: "alert" }, request: { payload: { aps: { alert: "x", "content-available": 1 } } }, ...one })); }""", [one for one, _ in cases])
+    for (given, part), preview in zip(cases, found):
+        isShown = given.get("delivery", "").startswith("Delivered") and "findings" not in given
+        assert preview["shows"] == isShown and (preview["why"] is None) == isShown, given
+        if not isShown:
+            assert part is None or part.lower() in preview["why"].lower(), (given, preview["why"])
+            # No state falls back to its name.
+            assert given.get("delivery", "?") not in preview["why"], given
 
 
 def test_the_preview_of_a_stored_push_changes_when_it_is_delivered(start, open_page, provider):
