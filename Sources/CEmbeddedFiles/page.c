@@ -172,9 +172,6 @@ static const struct apns_embedded_file files[] = {
   {"modules/keys.js", (const char[]) {
 #embed "../../Page/modules/keys.js" suffix(, 0)
   }},
-  {"modules/lanes.js", (const char[]) {
-#embed "../../Page/modules/lanes.js" suffix(, 0)
-  }},
   {"modules/latedetail.js", (const char[]) {
 #embed "../../Page/modules/latedetail.js" suffix(, 0)
   }},

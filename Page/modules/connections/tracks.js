@@ -9,9 +9,10 @@ const HEAD = 176; // the width of the labels in pixels
 const NARROW = 640;
 
 export class Tracks {
-  /** `actions`: `open(seq)`, `list(connection, from, until)`, `select(id)`. */
-  constructor(actions) {
+  /** `actions`: `open(seq)`, `list(connection, from, until)`, and `select(id)` if a connection can be selected. `chosen`: the push that is marked, as `{seq, at}`. */
+  constructor(actions, chosen = null) {
     this.actions = actions;
+    this.chosen = chosen;
     this.connections = [];
     this.version = 0; // counts how often the connections were shown
     this.selected = null;
@@ -34,7 +35,8 @@ export class Tracks {
       act("Earlier", "←", () => this.window.move(-0.5)), act("Later", "→", () => this.window.move(0.5)),
       act("Zoom in", "+", () => this.zoom(2)), act("Zoom out", "−", () => this.zoom(0.5)),
       button("All", () => this.window.showAll(), { class: "small" }),
-      button("Last minute", () => this.window.show(this.window.all[1] - 60000, this.window.all[1]), { class: "small" }), this.rangeText);
+      this.chosen && button("This push", () => this.showChosen(), { class: "small" }),
+      !this.chosen && button("Last minute", () => this.window.show(this.window.all[1] - 60000, this.window.all[1]), { class: "small" }), this.rangeText);
   }
 
   get isNarrow() { return this.box.clientWidth < NARROW; }
@@ -98,7 +100,7 @@ export class Tracks {
   }
 
   create(id) {
-    const head = h("button", { type: "button", class: "track-head", on: { click: () => this.actions.select(id) } });
+    const head = this.actions.select ? h("button", { type: "button", class: "track-head", on: { click: () => this.actions.select(id) } }) : h("div", { class: "track-head" });
     const line = h("div", { class: "track-line" });
     const element = h("section", { class: "track", "aria-label": `Connection ${id}` }, head, line);
     this.space.append(element);
@@ -113,13 +115,13 @@ export class Tracks {
     if (row.content?.every((part, index) => part === content[index])) return;
     row.content = content;
     row.element.classList.toggle("is-chosen", connection.id === this.selected);
-    row.head.setAttribute("aria-pressed", String(connection.id === this.selected));
+    if (this.actions.select) row.head.setAttribute("aria-pressed", String(connection.id === this.selected));
     const hadFocus = row.line.contains(document.activeElement);
     const facts = [connection.client, connection.tls ?? "no TLS"].filter(Boolean).join(" · ");
     replace(row.head, h("span", { class: "track-name" }, h("strong", {}, connection.id), " ", h("span", { class: `chip is-${connection.state}` }, connection.state)),
       h("span", { class: "quiet" }, counted(connection.pushes, "push", "pushes")), h("span", { class: "quiet track-facts" }, facts));
     replace(row.line, track(connection, row.data, this.window, width, {
-      open: this.actions.open, zoom: (from, until) => this.window.show(from, until), list: (from, until) => this.actions.list(connection.id, from, until),
+      chosen: this.chosen, open: this.actions.open, zoom: (from, until) => this.window.show(from, until), list: (from, until) => this.actions.list(connection.id, from, until),
     }));
     if (hadFocus) row.line.querySelector("[tabindex]")?.focus({ preventScroll: true });
   }
@@ -129,16 +131,18 @@ export class Tracks {
     if (!this.element.isConnected) return;
     const [first, end] = this.visible;
     const { from, until } = this.window;
-    const { key } = this;
+    const { key, width } = this;
+    const isAll = this.window.followsAll;
     const wanted = this.connections.slice(first, end).filter((one) => this.rows.has(one.id) && this.rows.get(one.id).key !== key);
-    for (const connection of wanted) {
-      const data = await loadTrack(connection, { from, until }, this.width).catch(() => null);
+    await Promise.all(wanted.map(async (connection) => {
+      const data = await loadTrack(connection, { from, until, isAll }, width).catch((error) => ({ error: error.message }));
       const row = this.rows.get(connection.id);
-      if (!row) continue;
-      if (data && JSON.stringify(data) !== JSON.stringify(row.data)) row.data = data;
+      // What was loaded for another time would be drawn as if nothing else happened in this one.
+      if (!row || key !== this.key) return;
+      if (JSON.stringify(data) !== JSON.stringify(row.data)) row.data = data;
       row.key = key;
       this.fill(row, connection);
-    }
+    }));
   }
 
   select(id) {
@@ -148,10 +152,32 @@ export class Tracks {
 
   // Zooming
 
-  /** Zooms; the active bar keeps its place, without one the middle. */
+  /** Zooms to the active bar; without one, to the marked push or to what happened nearest to the middle, so that something stays in view. */
   zoom(factor) {
     const bar = this.space.querySelector(".lane-bar[aria-selected=true]");
-    this.window.zoom(factor, bar ? Math.min(1, Math.max(0, (bar.offsetLeft + bar.offsetWidth / 2) / this.width)) : 0.5);
+    const place = bar ? bar.offsetLeft + bar.offsetWidth / 2 : this.nearest();
+    this.window.zoom(factor, Math.min(1, Math.max(0, place / this.width)));
+  }
+
+  /** The place in pixels of the marked push, or of the push nearest to the middle. */
+  nearest() {
+    const { window, width } = this;
+    const middle = width / 2;
+    const chosen = this.chosen ? window.at(this.chosen.at, width) : -1;
+    if (chosen >= 0 && chosen <= width) return chosen;
+    let best = null;
+    for (const { data } of this.rows.values()) {
+      for (const time of timesOf(data)) {
+        const place = window.at(time, width);
+        if (place >= 0 && place <= width && (best === null || Math.abs(place - middle) < Math.abs(best - middle))) best = place;
+      }
+    }
+    return best ?? middle;
+  }
+
+  /** Shows the marked push with those around it. */
+  showChosen() {
+    this.window.show(this.chosen.from, this.chosen.until);
   }
 
   onKey(event) {
@@ -194,4 +220,13 @@ export class Tracks {
     this.axis.addEventListener("pointerup", end, { once: true });
     this.axis.addEventListener("pointercancel", end, { once: true });
   }
+}
+
+/** The times at which the loaded pushes of a row began. */
+function timesOf(data) {
+  if (data?.pushes) return data.pushes.map((push) => Date.parse(push.received_at));
+  const { start, bucket_ms: length, counts } = data?.timeline ?? {};
+  if (!start) return [];
+  const columns = new Set(Object.values(counts).flatMap((list) => list.flatMap((number, index) => (number ? [index] : []))));
+  return [...columns].map((index) => Date.parse(start) + (index + 0.5) * length);
 }

@@ -2,6 +2,7 @@
 
 import re
 import secrets
+import threading
 import time
 
 import pytest
@@ -220,8 +221,11 @@ def test_bars_of_a_sequential_client_share_neither_pixels_nor_rows(start, open_p
     seq = server.pushes(device_token=device, order="desc", limit=1)[0]["seq"]
     view = open_page(server, f"/?push={seq}&tab=timeline").live()
     view.page.locator(".lane-bar").first.wait_for()
+    view.page.get_by_role("button", name="All", exact=True).click()
+    # A bar of several pushes names their number.
+    view.until("() => [...document.querySelectorAll('.lane-bar')].reduce((sum, one) => sum + (one.classList.contains('is-many') ? Number.parseInt(one.title) : 1), 0) === 60")
     bars = sorted(boxes(view, ".lane-bar"))
-    assert len(bars) == 60 and len({top for _, _, top in bars}) == 1
+    assert len({top for _, _, top in bars}) == 1
     assert all(left >= end for (_, end, _), (left, _, _) in zip(bars, bars[1:])), "no bar is on another one"
 
 
@@ -264,6 +268,37 @@ def test_a_group_of_pushes_is_opened_by_zooming(start, open_page, provider, devi
     view.page.locator(".lane-bar.is-many").click()
     view.until("() => document.querySelectorAll('.lane-bar').length === 5")
     assert "zoom" in view.page.locator(".tracks-range").inner_text()
+
+
+def test_zooming_keeps_what_happened_in_view(start, open_page, provider, device):
+    """Pushes at both ends of a long time, and one that began long before the visible time and still runs."""
+    server = start()
+    one, other = provider(server), provider(server)
+    one.alert(device, "First")
+    server.api("POST", "/rules", {"name": "slow", "when": {"q": "text:held"}, "do": {"hang": {"for": "1m"}}})
+    held = threading.Thread(target=lambda: pytest.raises(Exception, other.alert, device, "held"), daemon=True)
+    held.start()
+    server.api("GET", "/pushes/wait", q="is:pending", timeout="10s")
+    server.api("POST", "/clock/advance", {"by": "2m"})
+    one.alert(device, "Last")
+    view = open_page(server, "/?view=connections").live()
+    lanes = "() => [...document.querySelectorAll('.track')].filter((one) => one.getAttribute('aria-busy') === 'false').map((one) => one.querySelectorAll('.lane-bar').length).sort().join()"
+    view.until(f"() => ({lanes})() === '1,2'")
+    for step in range(8):
+        view.page.get_by_role("button", name="Zoom in").click()
+        view.until("(zoom) => document.querySelector('.tracks-range').textContent.startsWith(zoom)", str(2 ** (step + 1))[:1])
+        view.until(f"() => ['0,1', '1,1', '1,2'].includes(({lanes})())")
+    # The middle is between the pushes of c1, and c2 is busy.
+    view.page.get_by_role("button", name="All", exact=True).click()
+    box = view.page.locator(".tracks-axis").bounding_box()
+    view.page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 5)
+    view.page.mouse.down()
+    view.page.mouse.move(box["x"] + box["width"] * 0.6, box["y"] + 5)
+    view.page.mouse.up()
+    view.page.get_by_text("no pushes in this time").wait_for()
+    view.until(f"() => ({lanes})() === '0,1'")
+    server.api("POST", "/connections/close", {"all": True})
+    held.join()
 
 
 def test_frames_have_directions_and_say_what_was_recorded(start, open_page, provider, device):
