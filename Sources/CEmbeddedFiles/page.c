@@ -220,6 +220,9 @@ static const struct apns_embedded_file files[] = {
   {"modules/panels/parameter.js", (const char[]) {
 #embed "../../Page/modules/panels/parameter.js" suffix(, 0)
   }},
+  {"modules/panels/reasons.js", (const char[]) {
+#embed "../../Page/modules/panels/reasons.js" suffix(, 0)
+  }},
   {"modules/panels/reproduction.js", (const char[]) {
 #embed "../../Page/modules/panels/reproduction.js" suffix(, 0)
   }},

@@ -1,10 +1,13 @@
-// A form that writes a rule, checks it as it is edited, and shows how many recorded pushes it would have applied to.
+// A form for a rule: fields beside its JSON, of which each follows the other. It is checked while it is edited, and shows how many
+// recorded pushes it would have applied to.
 import { post, request } from "../api.js";
 import { showMessage } from "../copy.js";
 import { button, h, replace, settled } from "../dom.js";
 import { count, counted } from "../format.js";
+import { isExact } from "../jsondiff.js";
 import { object } from "../summary.js";
 import { visible } from "../visible.js";
+import { REASONS, statusOf } from "./reasons.js";
 
 // The actions that the form offers: key, label, and the fields of each with their default.
 const ACTIONS = [
@@ -16,7 +19,15 @@ const ACTIONS = [
   ["close", "Close the connection", []],
   ["reset_connection", "Reset the connection", []],
 ];
+// The fields: where their value is in the rule, their value if it is absent, and whether it is a number.
+const FIELDS = {
+  name: { path: ["name"] }, q: { path: ["when", "q"] }, probability: { path: ["trigger", "probability"], absent: "1", isNumber: true },
+  times: { path: ["trigger", "times"], isNumber: true }, ttl: { path: ["ttl"] },
+};
+const FIRST_RULE = { name: "outage", do: { respond: { status: 503, reason: "ServiceUnavailable" } }, ttl: "5m" };
+const OTHER_ACTION = "other";
 const MAX_PROBLEMS = 5;
+const MAX_UNSEEN = 6;
 // The members of a condition that a rule compares literally.
 const LITERAL = new Set(["topic", "device_token", "collapse_id", "apns_id"]);
 
@@ -24,80 +35,128 @@ export class RuleForm {
   /** `actions`: `open(seq)`, `reload()`. */
   constructor(actions) {
     this.actions = actions;
-    const input = (id, value, props = {}) => {
-      const field = h("input", { id: `rule-${id}`, autocomplete: "off", spellcheck: "false", ...props, on: { input: () => this.write(id) } });
-      field.value = value;
-      return field;
-    };
+    const input = (id, props = {}) => h("input", { id: `rule-${id}`, autocomplete: "off", spellcheck: "false", ...props, on: { input: () => this.change((rule) => this.write(rule, id)) } });
     this.fields = {
-      name: input("name", "outage", { class: "mono" }), q: input("q", "", { class: "mono", placeholder: "topic:com.example.* type:alert" }),
-      probability: input("probability", "1", { type: "number", min: 0, max: 1, step: "0.05" }), times: input("times", "", { type: "number", min: 1, placeholder: "no limit" }), ttl: input("ttl", "5m", { placeholder: "no limit" }),
+      name: input("name", { class: "mono" }), q: input("q", { class: "mono", placeholder: "topic:com.example.* type:alert" }),
+      probability: input("probability", { type: "number", min: 0, max: 1, step: "0.05" }), times: input("times", { type: "number", min: 1, placeholder: "no limit" }), ttl: input("ttl", { placeholder: "no limit" }),
     };
-    this.action = h("select", { id: "rule-action", on: { change: () => this.changeAction("action") } }, ACTIONS.map(([key, label]) => h("option", { value: key }, label)));
+    this.action = h("select", { id: "rule-action", on: { change: () => this.change((rule) => this.changeAction(rule)) } }, ACTIONS.map(([key, label]) => h("option", { value: key }, label)),
+      h("option", { value: OTHER_ACTION, disabled: true, hidden: true }, "As in the JSON"));
     this.parameters = h("div", { class: "fields" });
-    this.text = h("textarea", { id: "rule-text", rows: "13", spellcheck: "false", class: "mono", on: { input: () => this.check() } });
+    this.unseen = h("p", { class: "quiet", role: "status" });
+    this.text = h("textarea", { id: "rule-text", rows: "13", spellcheck: "false", class: "mono", on: { input: () => this.follow() } });
     this.result = h("div", { role: "status", class: "rule-result" });
     this.check = settled(() => this.preview(), 250);
     const field = (label, element, note) => h("div", { class: "field" }, h("label", { for: element.id }, label), element, note && h("p", { class: "quiet" }, note));
     const { name, q, probability, times, ttl } = this.fields;
     this.element = h("details", { class: "card rule-form", on: { toggle: () => this.element.open && this.preview() } }, h("summary", {}, "Add a rule"),
       h("div", { class: "fields" }, field("Name", name), field("Pushes", q, "A search; without one, all pushes."), field("Action", this.action)), this.parameters,
-      h("div", { class: "fields" }, field("Probability", probability), field("Fire at most", times), field("Remove after", ttl)),
+      h("div", { class: "fields" }, field("Probability", probability), field("Fire at most", times), field("Remove after", ttl)), this.unseen,
       h("label", { for: "rule-text", class: "block" }, "JSON with the syntax of a profile file"), this.text, this.result,
       h("p", {}, button("Add the rule", () => this.add(), { class: "primary" })));
-    this.changeAction();
+    this.set(FIRST_RULE);
+    this.show(FIRST_RULE);
   }
 
-  changeAction(changed = null) {
-    const [, , parameters] = ACTIONS.find(([key]) => key === this.action.value);
-    this.values = parameters.map(([key, label, value]) => {
-      const field = h("input", { id: `rule-action-${key}`, class: "mono", autocomplete: "off", spellcheck: "false", on: { input: () => this.write("action") } });
-      field.value = value;
-      return { key, label, field };
-    });
-    this.parameters.hidden = !this.values.length;
-    replace(this.parameters, this.values.map(({ label, field }) => h("div", { class: "field" }, h("label", { for: field.id }, label), field)));
-    this.write(changed);
-  }
-
-  /**
-   * Writes the fields as JSON: all of them, or into an existing rule what the changed one determines. Everything else that
-   * was written by hand stays.
-   */
-  write(changed) {
-    let rule = {};
-    if (changed !== null) {
-      try {
-        rule = JSON.parse(this.text.value);
-      } catch {
-        rule = null;
-      }
-      if (object(rule) === null) {
-        this.refused = this.text.value;
-        return replace(this.result, h("p", { class: "notice is-error" }, "The fields cannot change the rule, because its JSON is not valid. Correct it, or ",
-          button("write it anew from the fields", () => this.write(null), { class: "small" })));
-      }
+  /** The rule in the JSON; null if it is not an object in JSON. */
+  get rule() {
+    try {
+      return object(JSON.parse(this.text.value));
+    } catch {
+      return null;
     }
-    const { name, q, probability, times, ttl } = this.fields;
-    const set = (of, key, value) => { if (value === "" || value === null) delete of[key]; else of[key] = value; };
-    const part = (key, members) => {
-      const value = { ...object(rule[key]) };
-      for (const [member, content] of Object.entries(members)) set(value, member, content);
-      set(rule, key, Object.keys(value).length ? value : null);
-    };
-    const writers = {
-      name: () => set(rule, "name", name.value.trim()), q: () => part("when", { q: q.value.trim() }),
-      probability: () => part("trigger", { probability: probability.value === "" || Number(probability.value) === 1 ? null : Number(probability.value) }),
-      times: () => part("trigger", { times: times.value ? Number(times.value) : null }),
-      action: () => {
-        rule.do = { [this.action.value]: Object.fromEntries(this.values.filter(({ field }) => field.value.trim())
-          .map(({ key, field }) => [key, key === "status" ? Number(field.value) || field.value : field.value.trim()])) };
-      },
-      ttl: () => set(rule, "ttl", ttl.value.trim()),
-    };
-    for (const write of changed === null ? Object.values(writers) : [writers[changed]]) write();
-    this.text.value = JSON.stringify(rule, null, 2);
+  }
+
+  set(rule) { this.text.value = JSON.stringify(rule, null, 2); }
+
+  /** Changes the rule by what a field says. Everything that no field shows stays. */
+  change(write) {
+    const { rule } = this;
+    if (rule === null || !isExact(this.text.value)) return this.refuse();
+    write(rule);
+    this.set(rule);
+    this.showUnseen(rule);
     return this.check();
+  }
+
+  refuse() {
+    this.refused = this.text.value;
+    replace(this.result, h("p", { class: "notice is-error" }, "The fields cannot change the rule, because its JSON is not valid, or has what would be lost: a repeated member or another notation. Correct it, or ",
+      button("write it anew from the fields", () => this.writeAnew(), { class: "small" })));
+  }
+
+  writeAnew() {
+    const rule = {};
+    for (const id of Object.keys(FIELDS)) if (!this.fields[id].disabled) this.write(rule, id);
+    this.changeAction(rule);
+    this.set(rule);
+    this.show(rule);
+    this.check();
+  }
+
+  write(rule, id) {
+    const { path, absent, isNumber } = FIELDS[id];
+    const text = this.fields[id].value.trim();
+    setAt(rule, path, text === "" || text === absent ? undefined : isNumber ? Number(text) : text);
+  }
+
+  changeAction(rule) {
+    if (this.action.value === OTHER_ACTION) return;
+    const parameters = Object.fromEntries(parametersOf(this.action.value).map(([key, , value]) => [key, key === "status" ? Number(value) : value]));
+    rule.do = { [this.action.value]: parameters };
+    this.showParameters(parameters);
+  }
+
+  /** Writes a field of the action. A status and a reason of APNs that do not belong together are not left beside each other. */
+  writeParameter(rule, key) {
+    const action = rule.do[this.action.value] ??= {};
+    const value = (name) => this.parameters.querySelector(`#rule-action-${name}`);
+    const put = (name, text) => {
+      value(name).value = text;
+      setAt(action, [name], text === "" ? undefined : name === "status" ? Number(text) || text : text);
+    };
+    put(key, value(key).value.trim());
+    const [status, reason] = [value("status")?.value, value("reason")?.value];
+    if (key === "status" && /^\d{3}$/.test(status) && (reason === "" || statusOf(reason)) && statusOf(reason) !== Number(status)) put("reason", REASONS[status]?.[0] ?? "");
+    if (key === "reason" && statusOf(reason) && statusOf(reason) !== Number(status)) put("status", String(statusOf(reason)));
+  }
+
+  /** Shows in the fields what was written as JSON. */
+  follow() {
+    const { rule } = this;
+    if (rule) this.show(rule);
+    else replace(this.unseen, "The fields do not follow the JSON until it is valid.");
+    this.check();
+  }
+
+  show(rule) {
+    for (const [id, { path, absent = "" }] of Object.entries(FIELDS)) {
+      const value = path.reduce((of, key) => (object(of) ? of[key] : of), rule);
+      const isShown = value === undefined || value === null || (typeof value !== "object" && object(path.length > 1 ? rule[path[0]] : rule) !== null);
+      this.fields[id].disabled = !isShown;
+      this.fields[id].value = isShown ? value ?? absent : "";
+    }
+    const action = actionOf(rule);
+    this.action.value = action ?? OTHER_ACTION;
+    this.showParameters(action && (object(rule.do[action]) ?? {}));
+    this.showUnseen(rule);
+  }
+
+  showParameters(values) {
+    const parameters = values ? parametersOf(this.action.value) : [];
+    this.parameters.hidden = !parameters.length;
+    replace(this.parameters, parameters.map(([key, label]) => {
+      const field = h("input", { id: `rule-action-${key}`, class: "mono", autocomplete: "off", spellcheck: "false", list: key === "reason" ? "rule-reasons" : null, disabled: object(values[key]) !== null, on: { input: () => this.change((rule) => this.writeParameter(rule, key)) } });
+      field.value = object(values[key]) ? "" : values[key] ?? "";
+      return h("div", { class: "field" }, h("label", { for: field.id }, label), field);
+    }), parameters.some(([key]) => key === "reason") && h("datalist", { id: "rule-reasons" }, Object.entries(REASONS).flatMap(([status, reasons]) => reasons.map((reason) => h("option", { value: reason }, status)))));
+  }
+
+  /** Names the members of the rule that no field shows. */
+  showUnseen(rule) {
+    const paths = unseen(rule);
+    const more = paths.length > MAX_UNSEEN ? ` and ${paths.length - MAX_UNSEEN} more` : "";
+    replace(this.unseen, paths.length > 0 && ["No field shows ", paths.slice(0, MAX_UNSEEN).map((path, index) => [index > 0 && ", ", h("code", {}, visible(path, { limit: 60 }))]), more, ": change it in the JSON."]);
   }
 
   async preview() {
@@ -148,4 +207,35 @@ function problemList(problems, isError) {
 /** The members of a condition that look like patterns but are not. */
 function patterns(when) {
   return Object.entries(object(when) ?? {}).filter(([name, value]) => LITERAL.has(name) && typeof value === "string" && value.includes("*"));
+}
+
+const parametersOf = (action) => ACTIONS.find(([key]) => key === action)?.[2] ?? [];
+
+/** The action of a rule, if the form offers it; null otherwise. */
+function actionOf(rule) {
+  const keys = Object.keys(object(rule.do) ?? {});
+  const value = object(rule.do)?.[keys[0]];
+  return keys.length === 1 && ACTIONS.some(([key]) => key === keys[0]) && (value === null || object(value)) ? keys[0] : null;
+}
+
+/** Sets a member, or removes it if the value is undefined, and with it the objects that it leaves empty. */
+function setAt(of, [key, ...rest], value) {
+  if (rest.length) {
+    if (!object(of[key])) of[key] = {};
+    setAt(of[key], rest, value);
+    if (!Object.keys(of[key]).length) delete of[key];
+  } else if (value === undefined) delete of[key];
+  else of[key] = value;
+}
+
+/** The paths of what the fields do not show. */
+function unseen(rule) {
+  const action = actionOf(rule);
+  const shown = [...Object.values(FIELDS).map(({ path }) => path.join(".")), ...parametersOf(action).map(([key]) => `do.${action}.${key}`)];
+  const walk = (value, path) => {
+    const isOpen = ["", "when", "trigger"].includes(path) || path === "do" || path === `do.${action}`;
+    if (object(value) && isOpen) return Object.entries(value).flatMap(([key, one]) => walk(one, path ? `${path}.${key}` : key));
+    return (shown.includes(path) && object(value) === null && !Array.isArray(value)) || path === `do.${action}` ? [] : [path];
+  };
+  return walk(rule, "");
 }

@@ -1,6 +1,8 @@
 """Nothing is lost by accident: selections, Resend, Clear, devices, connections, the form of a rule, copying, drafts."""
 
 import json
+import pathlib
+import re
 
 import pytest
 
@@ -182,7 +184,66 @@ def test_a_field_of_the_form_keeps_what_was_written_by_hand(start, open_page, pr
     view.page.wait_for_timeout(600)
     view.action("write it anew from the fields").click()
     assert json.loads(text.input_value())["name"] == "other"
+    # A repeated member is not lost by a change of a field.
+    text.fill('{"name": "a", "name": "b", "do": {"close": {}}}')
+    view.page.get_by_label("Name", exact=True).fill("c")
+    view.page.get_by_text("a repeated member").wait_for()
+    assert text.input_value() == '{"name": "a", "name": "b", "do": {"close": {}}}'
     view.complaints.clear()
+
+
+def test_the_fields_and_the_json_of_a_rule_agree(start, open_page):
+    server = start()
+    view = open_page(server, "/?view=faults").live()
+    view.page.get_by_text("Add a rule").click()
+    text, unseen = view.page.get_by_label("JSON with the syntax of a profile file"), view.page.locator(".rule-form p[role=status]")
+
+    def field(label):
+        return view.page.get_by_label(label, exact=True)
+
+    def values():
+        return [field(label).input_value() for label in ("Name", "Pushes", "Action", "Probability", "Fire at most", "Remove after")]
+
+    def do():
+        return json.loads(text.input_value())["do"]
+
+    assert values() == ["outage", "", "respond", "1", "", "5m"] and json.loads(text.input_value())["ttl"] == "5m"
+    # The reason belongs to the status, whichever of them is changed.
+    for status, reason in (("410", "Unregistered"), ("429", "TooManyRequests"), ("200", ""), ("503", "ServiceUnavailable")):
+        field("Status").fill(status)
+        assert field("Reason").input_value() == reason
+        assert do() == {"respond": {"status": int(status)} | ({"reason": reason} if reason else {})}
+    field("Reason").fill("ExpiredToken")
+    assert field("Status").input_value() == "410" and do() == {"respond": {"status": 410, "reason": "ExpiredToken"}}
+    field("Reason").fill("Own")
+    field("Status").fill("418")
+    assert do() == {"respond": {"status": 418, "reason": "Own"}}
+
+    text.fill(json.dumps({"name": "slow", "when": {"q": "type:voip", "topic": "x"}, "trigger": {"probability": 0.25, "times": 3, "every": 2}, "do": {"delay": {"fixed": "9s"}}}))
+    assert values() == ["slow", "type:voip", "delay", "0.25", "3", ""] and field("By").input_value() == "9s"
+    assert unseen.inner_text() == "No field shows when.topic, trigger.every: change it in the JSON."
+    # What a field cannot show, it cannot change.
+    text.fill(json.dumps({"name": "mixed", "trigger": {"probability": {"from": 0, "to": 1, "over": "1m"}}, "do": {"choose": [{"weight": 1, "close": {}}]}}))
+    assert values() == ["mixed", "", "other", "", "", ""] and field("Probability").is_disabled()
+    assert unseen.inner_text() == "No field shows trigger.probability, do.choose: change it in the JSON."
+    text.fill(json.dumps({"name": "body", "do": {"respond": {"status": 503, "body": "x"}}}))
+    assert field("Reason").input_value() == "" and "do.respond.body" in unseen.inner_text()
+    field("Name").fill("named")
+    assert do() == {"respond": {"status": 503, "body": "x"}}
+    text.fill("{")
+    assert "until it is valid" in unseen.inner_text()
+    text.fill(json.dumps({"name": "last", "do": {"reset_stream": {}}}))
+    view.action("Add the rule").click()
+    view.action("Remove last").wait_for()
+    view.complaints.clear()
+
+
+def test_the_reasons_of_the_form_are_those_of_apns(kept_view):
+    source = (pathlib.Path(__file__).parents[3] / "Sources/Rules/Reason.swift").read_text()
+    statuses = {reason: int(status) for reason, status in re.findall(r'\(\s*"(\w+)", (\d{3}),', source)}
+    found = kept_view.page.evaluate('async () => (await import("/page/modules/panels/reasons.js")).REASONS')
+    offered = {reason: int(status) for status, reasons in found.items() for reason in reasons}
+    assert len(offered) > 30 and offered.items() <= statuses.items()
 
 
 def test_a_pattern_that_is_compared_literally_has_a_hint(start, open_page, provider, device):
