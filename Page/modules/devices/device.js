@@ -69,7 +69,7 @@ export class DeviceDetail {
     const top = this.element.scrollTop;
     this.element.classList.remove("is-empty");
     replace(this.element, this.head(device, tokens), this.isToken ? this.tokenActions(device) : device.apps.map((app) => this.app(app)),
-      contents && phone(contents, this.actions.open),
+      contents && phone(contents, pushes.items, this.actions.open),
       contents?.stored.length > 0 && h("section", { class: "card" }, h("h3", {}, "Stored for the device"),
         h("div", { class: "panel-actions" }, contents.stored.map((seq) => button(`#${seq}`, () => this.actions.open(seq), { class: "small", data: { key: `stored-${seq}` } })))),
       device.activities?.length > 0 && h("section", { class: "card" }, h("h3", {}, "Live Activities"),

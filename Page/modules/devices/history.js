@@ -8,7 +8,7 @@ import { visible } from "../visible.js";
 export function history(page, open) {
   const rows = changes(page.items);
   return h("section", { class: "card" }, h("h3", {}, "Received pushes"), rows.length === 0 ? h("p", { class: "quiet" }, "No pushes to its device tokens.")
-    : table("Received pushes", ["Push", "Time", "Content", "Delivery", "Badge", "Replaces"], rows.map(({ push, badge, replaces }) => [
+    : table("Received pushes", ["Push", "Time", "Content", "Delivery", h("span", { class: "cell-number" }, "Badge"), "Replaces"], rows.map(({ push, badge, replaces }) => [
         button(`#${push.seq}`, () => open(push.seq), { class: "link", data: { key: `history-${push.seq}` } }), h("td", { class: "mono" }, clockTime(push.received_at)),
         h("td", { class: "cell-text" }, visible(headline(push).text, { limit: 80 })),
         push.accepted ? push.delivery ?? "not known" : h("span", { class: "no" }, `${responseText(push)} ${push.served?.reason ?? push.outcome}`),

@@ -1,10 +1,11 @@
-// Registered device tokens: search, pages, and a table whose rows keep their place and the focus when they change.
+// Registered device tokens: search, pages, and a table that keeps the order and the focus while it changes.
 import { get } from "../api.js";
-import { button, h, replace, settled } from "../dom.js";
-import { count, counted, tail } from "../format.js";
+import { button, h, replace, settled, table } from "../dom.js";
+import { count, counted } from "../format.js";
 import { visible } from "../visible.js";
 
 const PAGE = 50;
+const SHORT = 8; // characters at both ends of a device token
 
 export class DeviceList {
   /** `onSelect(token)` is called with an item of the API; `onTotal(total)` after each load. */
@@ -12,19 +13,15 @@ export class DeviceList {
     this.onSelect = onSelect;
     this.onTotal = onTotal;
     this.starts = [null]; // the cursors of the pages up to the current one
-    this.rows = new Map(); // by device token: {element, text}
     this.field = h("input", { id: "device-search", type: "search", placeholder: "device, token, app or state", autocomplete: "off", spellcheck: "false",
       on: { input: settled(() => this.restart(), 250) } });
-    this.body = h("tbody", {});
-    this.notice = h("p", { class: "notice", hidden: true });
-    this.table = h("div", { class: "scroll-x device-table", tabindex: "0", role: "region", "aria-label": "Registered devices" }, h("table", { class: "table is-dense" },
-      h("thead", {}, h("tr", {}, ["Device", "App", "Type", "Token", "State", "Stored", "Shown"].map((name) => h("th", { scope: "col", class: ["Stored", "Shown"].includes(name) ? "cell-number" : null }, name)))), this.body));
+    this.body = h("div", {});
     this.position = h("span", { class: "quiet", role: "status" });
     this.previous = button("Previous", () => this.turn(-1), { class: "small" });
     this.next = button("Next", () => this.turn(1), { class: "small" });
     this.element = h("div", { class: "device-list" },
       h("div", { class: "field-row" }, h("label", { for: "device-search" }, "Search"), this.field),
-      this.table, this.notice, h("div", { class: "pager" }, this.position, this.previous, this.next));
+      this.body, h("div", { class: "pager" }, this.position, this.previous, this.next));
   }
 
   restart() {
@@ -50,54 +47,49 @@ export class DeviceList {
       this.draw(page, search);
     } catch (error) {
       if (error.name === "AbortError") return;
-      this.notice.hidden = false;
-      replace(this.notice, error.message);
+      this.drawn = null;
+      replace(this.body, h("p", { class: "notice is-error" }, error.message));
     }
   }
 
   draw({ items, next, total }, search) {
-    const tokens = new Set(items.map((item) => item.token));
-    for (const [token, row] of this.rows) {
-      if (tokens.has(token)) continue;
-      row.element.remove();
-      this.rows.delete(token);
+    const text = JSON.stringify([items, search]);
+    if (text !== this.drawn) {
+      this.drawn = text;
+      this.rows = items.map((item) => ({ item, element: this.row(item) }));
+      const focused = this.body.contains(document.activeElement) ? document.activeElement.dataset.token : null;
+      replace(this.body, items.length
+        ? table("Registered devices", ["Device", "App", "State", "Stored", "Shown"].map((name) => (name[0] === "S" && name !== "State" ? h("span", { class: "cell-number" }, name) : name)), this.rows.map((row) => row.element), { kind: "is-dense", box: "device-table" })
+        : h("p", { class: "notice" }, search ? "No registered device token matches." : "No devices are registered."));
+      this.mark();
+      if (focused) this.focus(focused);
     }
-    for (const [index, item] of items.entries()) {
-      const text = JSON.stringify(item);
-      const row = this.rows.get(item.token) ?? { element: h("tr", {}), text: null };
-      this.rows.set(item.token, row);
-      if (row.text !== text) this.fill(row.element, item);
-      row.text = text;
-      row.item = item;
-      if (this.body.children[index] !== row.element) this.body.insertBefore(row.element, this.body.children[index] ?? null);
-    }
-    this.mark();
     const first = (this.starts.length - 1) * PAGE + 1;
-    this.notice.hidden = items.length > 0;
-    this.table.hidden = items.length === 0;
-    replace(this.notice, search ? "No registered device token matches." : "No devices are registered.");
     replace(this.position, items.length ? `${count(first)} to ${count(first + items.length - 1)}${search ? " that match" : ` of ${counted(total, "device token")}`}` : "");
     this.previous.hidden = this.starts.length < 2;
     this.next.hidden = next === null;
   }
 
-  fill(element, item) {
-    const hadFocus = element.contains(document.activeElement);
+  row(item) {
     const app = item.bundle_id ?? item.topic;
-    replace(element,
-      h("td", {}, h("button", { type: "button", class: "link", title: item.device ?? item.token, on: { click: () => this.onSelect(item) } },
-        item.device ? visible(item.device) : h("span", { class: "mono" }, tail(item.token)))),
-      h("td", { class: "cell-cut", title: app }, app ? visible(app, { limit: 80 }) : h("span", { class: "quiet" }, "any")), h("td", {}, item.kind ?? ""),
-      h("td", { class: "mono", title: item.token }, tail(item.token)), h("td", {}, h("span", { class: `chip is-${stateOf(item)}` }, stateOf(item).replaceAll("_", " ")),
-        item.source && h("span", { class: "quiet", title: "As upstream answered" }, ` ${item.source}`)),
+    const token = item.token.length > 2 * SHORT + 1 ? `${item.token.slice(0, SHORT)}…${item.token.slice(-SHORT)}` : item.token;
+    const name = h("button", { type: "button", class: "link", title: item.device ?? item.token, data: { token: item.token }, on: { click: () => this.onSelect(item) } },
+      item.device ? visible(item.device) : h("span", { class: "mono" }, token));
+    return h("tr", {},
+      h("td", { class: "wrap" }, name, h("span", { class: "cell-more mono", title: item.token }, item.device ? token : "")),
+      h("td", { class: "wrap" }, app ? visible(app, { limit: 200 }) : h("span", { class: "quiet" }, "any"), h("span", { class: "cell-more" }, [item.kind, item.environment].filter(Boolean).join(" · "))),
+      h("td", {}, h("span", { class: `chip is-${stateOf(item)}` }, stateOf(item).replaceAll("_", " ")), item.source && h("span", { class: "cell-more", title: "As upstream answered" }, item.source)),
       h("td", { class: "cell-number" }, item.stored), h("td", { class: "cell-number" }, item.shown));
-    if (hadFocus) element.querySelector("button").focus();
   }
 
   /** Marks the rows of the selected device, given by one of its tokens. */
   mark(item = this.selected) {
     this.selected = item;
-    for (const row of this.rows.values()) row.element.classList.toggle("is-chosen", Boolean(item) && (item.device ? row.item.device === item.device : row.item.token === item.token));
+    for (const row of this.rows ?? []) row.element.classList.toggle("is-chosen", Boolean(item) && (item.device ? row.item.device === item.device : row.item.token === item.token));
+  }
+
+  focus(token) {
+    this.body.querySelector(`button[data-token="${CSS.escape(token)}"]`)?.focus();
   }
 }
 

@@ -1,12 +1,13 @@
 // What a device shows now: notifications, running Live Activities and badges, as the server's registry has them.
 import { h } from "../dom.js";
-import { banner } from "../preview/alert.js";
+import { banner, deviceTime } from "../preview/alert.js";
 import { activityCard, activityFacts } from "../preview/activity.js";
 import { apsOf } from "../summary.js";
 import { visible } from "../visible.js";
 
-/** `contents`: the response of `/devices/{id}/notifications`. */
-export function phone(contents, open) {
+/** `contents`: the response of `/devices/{id}/notifications`; `pushes`: the newest pushes to the device, which have the times. */
+export function phone(contents, pushes, open) {
+  const times = new Map(pushes.map((push) => [push.seq, push.received_at]));
   const newest = [...contents.items].reverse();
   const activities = newest.filter((item) => item.push_type === "liveactivity" || apsOf(record(item))?.["content-state"] !== undefined);
   const alerts = newest.filter((item) => !activities.includes(item));
@@ -14,7 +15,7 @@ export function phone(contents, open) {
   return h("section", { class: "card" }, h("h3", {}, "On the device now"),
     h("div", { class: "phone is-registry" },
       badges.length > 0 && h("ul", { class: "badge-list" }, badges.map(([app, badge]) => h("li", {}, h("span", { class: "wrap" }, visible(app, { limit: 80 })), " ", h("span", { class: "phone-badge" }, visible(JSON.stringify(badge), { limit: 12 }))))),
-      activities.map((item) => card(item, activityCard(record(item)), open)), alerts.map((item) => card(item, banner(record(item)), open)),
+      activities.map((item) => card(item, activityCard(record(item)), open)), alerts.map((item) => card(item, banner(record(item), times.has(item.seq) ? deviceTime(times.get(item.seq)) : ""), open)),
       newest.length === 0 && h("p", { class: "phone-nothing" }, "no notifications")),
     activities.map((item) => h("div", { class: "activity" }, h("h4", {}, "Live Activity"), h("dl", { class: "facts" }, activityFacts(apsOf(record(item)) ?? {}).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])))));
 }

@@ -79,7 +79,7 @@ export class DevicesPanel {
     const { selected } = this.list;
     this.list.mark(null);
     this.detail.showNothing();
-    this.list.rows.get(selected?.token)?.element.querySelector("button")?.focus();
+    if (selected) this.list.focus(selected.token);
   }
 
   change(done, message, undo = null) {
