@@ -254,7 +254,7 @@ class Composer {
 
 /** The registered device token, as a page of the API. */
 function registered(token) {
-  return /^(?:[0-9a-f]{2})+$/i.test(token) ? get("/devices", { tokens: token }) : { items: [] };
+  return /^(?:[0-9a-f]{2}){1,200}$/i.test(token) ? get("/devices", { tokens: token }) : { items: [] };
 }
 
 // What the client would learn without a response.

@@ -1,6 +1,6 @@
 // The preview of an alert.
 import { h } from "../dom.js";
-import { ago } from "../format.js";
+import { serverNow } from "../clock.js";
 import { icon } from "../icons.js";
 import { alertParts, apsOf, object } from "../summary.js";
 import { asShown, hasHidden, visible } from "../visible.js";
@@ -12,17 +12,17 @@ const LEVELS = {
   critical: "critical: sounds even when muted, if the app has the entitlement",
 };
 
-export function banner(record) {
+/** A notification. `when`: how long ago it arrived, in the device's words. Its badge is that of the icon on the Home Screen. */
+export function banner(record, when = "now") {
   const aps = apsOf(record) ?? {};
   const parts = alertParts(aps.alert);
   const level = aps["interruption-level"];
-  const badge = Number.isInteger(aps.badge) && aps.badge > 0 ? aps.badge : null;
   return h("article", { class: "note-card" },
-    appIcon(record, badge !== null && h("span", { class: "app-badge" }, badge > 9999 ? "9999+" : badge)),
+    appIcon(record),
     h("div", { class: "note-text" },
       (level === "time-sensitive" || level === "critical") && h("span", { class: "note-level" }, level === "critical" ? "Critical" : "Time sensitive"),
       h("div", { class: "note-line" }, h("span", { class: "note-title" }, shown(record, parts.title) ?? asShown(appName(record))),
-        h("span", { class: "note-when" }, when(record))),
+        h("span", { class: "note-when" }, when)),
       parts.subtitle && h("div", { class: "note-subtitle" }, shown(record, parts.subtitle)),
       parts.body && h("div", { class: "note-body" }, shown(record, parts.body))));
 }
@@ -33,7 +33,7 @@ export function longLook(record) {
   const parts = alertParts(aps.alert);
   return h("div", { class: "long-look" },
     h("article", { class: "note-card is-long" }, h("div", { class: "note-text" },
-      h("div", { class: "note-line" }, h("span", { class: "note-when" }, asShown(appName(record))), h("span", { class: "note-when" }, when(record))),
+      h("div", { class: "note-line" }, h("span", { class: "note-app" }, appIcon(record), asShown(appName(record))), h("span", { class: "note-when" }, "now")),
       aps["mutable-content"] === 1 && h("div", { class: "note-attachment" }, "attachment, if the app's extension adds one"),
       parts.title && h("div", { class: "note-title" }, shown(record, parts.title)), parts.subtitle && h("div", { class: "note-subtitle" }, shown(record, parts.subtitle)),
       parts.body && h("div", { class: "note-body" }, shown(record, parts.body)))),
@@ -43,15 +43,19 @@ export function longLook(record) {
 /** The app's icon on the Home Screen, with its badge. */
 export function homeIcon(record) {
   const badge = apsOf(record)?.badge;
-  return h("div", { class: "home-icons" }, Array.from({ length: 8 }, (_, index) => (index === 1
-    ? h("span", { class: "home-app" }, appIcon(record, Number.isInteger(badge) && badge > 0 && h("span", { class: "app-badge" }, badge > 9999 ? "9999+" : badge)),
-      h("span", { class: "home-name" }, asShown(appName(record), 12)), h("span", { class: "visually-hidden" }, Number.isInteger(badge) && badge > 0 ? `, badge ${badge}` : ", no badge"))
+  const hasBadge = Number.isInteger(badge) && badge > 0;
+  return h("div", { class: "home-icons" }, Array.from({ length: 12 }, (_, index) => (index === 5
+    ? h("span", { class: "home-app" }, appIcon(record, hasBadge && h("span", { class: "app-badge" }, badge > 9999 ? "9999+" : badge)),
+      h("span", { class: "home-name" }, asShown(appName(record), 12)), h("span", { class: "visually-hidden" }, hasBadge ? `, badge ${badge}` : ", no badge"))
     : h("span", { class: "home-app is-other", "aria-hidden": "true" }, h("span", { class: "app-icon" })))));
 }
 
-/** When a notification arrived, as the device says it. */
-function when(record) {
-  return record.received_at ? ago(record.received_at) : "now";
+/** How long ago a notification arrived, as a device says it. */
+export function deviceTime(text) {
+  const minutes = Math.floor((serverNow() - Date.parse(text)) / 60000);
+  if (!(minutes >= 1)) return "now";
+  if (minutes < 60) return `${minutes}m ago`;
+  return minutes < 1440 ? `${Math.floor(minutes / 60)}h ago` : new Date(text).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
 }
 
 /** A part's text, that of its localization key if the page has the app's texts, or the key with its arguments. */

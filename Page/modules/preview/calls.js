@@ -19,8 +19,8 @@ function find(payload, keys) {
 export function callScreen(record) {
   const caller = find(object(record.request.payload) ?? {}, CALLER_KEYS);
   return h("article", { class: "call-screen" },
-    h("div", { class: "call-who" }, h("span", {}, asShown(`${appName(record)} audio…`)), h("span", { class: "note-title" }, asShown(caller ?? "Unknown caller", 120))),
-    h("div", { class: "call-buttons", "aria-hidden": "true" }, h("span", { class: "call-button is-no" }, icon("close")), h("span", { class: "call-button is-yes" }, icon("bell"))));
+    h("div", { class: "call-who" }, h("span", { class: "note-title" }, asShown(caller ?? "Unknown caller", 120)), h("span", {}, asShown(`${appName(record)} audio…`))),
+    h("div", { class: "call-buttons", "aria-hidden": "true" }, ["no", "yes"].map((answer) => h("span", { class: "call-answer" }, h("span", { class: `call-button is-${answer}` }, icon("phone")), answer === "no" ? "Decline" : "Accept"))));
 }
 
 /** The call as a banner, as on a device in use. */
@@ -28,11 +28,11 @@ export function callBanner(record) {
   const caller = find(object(record.request.payload) ?? {}, CALLER_KEYS);
   return h("article", { class: "call-card" },
     h("div", { class: "call-who" }, h("span", { class: "note-title" }, asShown(caller ?? "Unknown caller", 120)), h("span", {}, asShown(`${appName(record)} audio…`))),
-    h("span", { class: "call-button is-no", "aria-hidden": "true" }, icon("close")), h("span", { class: "call-button is-yes", "aria-hidden": "true" }, icon("bell")));
+    h("span", { class: "call-button is-no", "aria-hidden": "true" }, icon("phone")), h("span", { class: "call-button is-yes", "aria-hidden": "true" }, icon("phone")));
 }
 
 export function talkPill(record) {
   const talker = find(object(record.request.payload) ?? {}, TALKER_KEYS);
-  return h("article", { class: "call-card" }, h("span", { class: "call-button is-talk", "aria-hidden": "true" }, icon("bell")),
+  return h("article", { class: "call-card" }, h("span", { class: "call-button is-talk", "aria-hidden": "true" }, icon("microphone")),
     h("div", { class: "call-who" }, h("span", { class: "note-title" }, asShown(talker ?? "Somebody", 120)), h("span", {}, "is talking")));
 }
