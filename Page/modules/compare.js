@@ -64,7 +64,7 @@ function sideBySide(pushes, titles) {
 }
 
 /** A table with a column for each title, and a field that hides the rows whose values are equal. */
-function comparison(label, titles, rows) {
+export function comparison(label, titles, rows) {
   const box = table(label, ["", ...titles.map((title) => visible(title, { limit: 80 }))], rows.map(([name, values]) => {
     const isDifferent = values.some((value) => value !== values[0]);
     return h("tr", { class: isDifferent ? "is-different" : "" }, h("th", { scope: "row" }, name, isDifferent && h("span", { class: "visually-hidden" }, " (different)")),
@@ -100,7 +100,7 @@ export function compareSearches(q) {
 }
 
 /** The rows of a comparison of statistics. */
-function statisticRows(both) {
+export function statisticRows(both) {
   const row = (name, of) => [name, both.map((stats) => String(of(stats)))];
   const values = (member, title) => [...new Set(both.flatMap((stats) => Object.keys(stats[member].counts)))].map((value) => row(`${title} ${value}`, (stats) => count(stats[member].counts[value] ?? 0)));
   return [

@@ -73,6 +73,9 @@ static const struct apns_embedded_file files[] = {
   {"modules/connections/bars.js", (const char[]) {
 #embed "../../Page/modules/connections/bars.js" suffix(, 0)
   }},
+  {"modules/connections/compare.js", (const char[]) {
+#embed "../../Page/modules/connections/compare.js" suffix(, 0)
+  }},
   {"modules/connections/frames.js", (const char[]) {
 #embed "../../Page/modules/connections/frames.js" suffix(, 0)
   }},

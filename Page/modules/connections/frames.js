@@ -3,6 +3,7 @@ import { get } from "../api.js";
 import { button, h, replace, table } from "../dom.js";
 import { clockTime, counted } from "../format.js";
 import { visible } from "../visible.js";
+import { compareConnections } from "./compare.js";
 import { eventName } from "./marks.js";
 
 const PAGE = 60; // pushes
@@ -49,10 +50,21 @@ export class Frames {
     this.before = null;
     replace(this.title, `Frames of ${connection.id}`);
     replace(this.element, h("header", { class: "panel-head" }, this.title, h("div", { class: "panel-actions" },
-      button("Show its pushes", () => this.actions.search(`connection:${connection.id}`), { class: "small" }), button("Close", () => this.actions.select(null), { class: "small" }))),
+      this.comparison(connection), button("Show its pushes", () => this.actions.search(`connection:${connection.id}`), { class: "small" }), button("Close", () => this.actions.select(null), { class: "small" }))),
       h("p", { class: "quiet" }, "Recorded: TCP, TLS, SETTINGS, GOAWAY, resets, faults. Derived from the records of pushes: HEADERS, DATA, RST_STREAM; a request has the time at which it was complete. Not recorded: SETTINGS of the client, acknowledgements, PING, WINDOW_UPDATE, and how DATA was divided into frames."),
       this.body);
     await this.load();
+  }
+
+  /** A field to select another connection, with which this one is compared. */
+  comparison(connection) {
+    const others = this.actions.others(connection);
+    if (!others.length) return null;
+    const field = h("select", { "aria-label": `Compare ${connection.id} with`, class: "is-small", on: { change: () => {
+      compareConnections([connection, others.find((one) => one.id === field.value)]);
+      field.value = "";
+    } } }, h("option", { value: "" }, "Compare with …"), others.map((one) => h("option", { value: one.id }, `${one.id} · ${counted(one.pushes, "push", "pushes")}`)));
+    return field;
   }
 
   async load() {

@@ -4,14 +4,15 @@ import { Frames } from "../connections/frames.js";
 import { Tracks } from "../connections/tracks.js";
 import { showError, showMessage } from "../copy.js";
 import { confirmed } from "../dialog.js";
-import { button, h, oneAtATime, replace, throttled } from "../dom.js";
+import { button, h, oneAtATime, replace, settled, throttled } from "../dom.js";
 import { count, counted } from "../format.js";
 import { eventName } from "../connections/marks.js";
 import { OUTCOMES, outcomeText } from "../outcomes.js";
 import { shown } from "../route.js";
-import { filterOf } from "../terms.js";
+import { conditions, filterOf, shortHint } from "../terms.js";
 import { visible } from "../visible.js";
 
+const MAX_FOUND = 1000; // pushes that match, whose connections are shown
 // The orders of connections: name, and comparison.
 const ORDERS = {
   newest: ["Newest first", (a, b) => b.number - a.number], oldest: ["Oldest first", (a, b) => a.number - b.number],
@@ -20,13 +21,13 @@ const ORDERS = {
 
 export class ConnectionsPanel {
   constructor(actions) {
-    this.actions = { ...actions, select: (id) => this.select(id),
+    this.actions = { ...actions, select: (id) => this.select(id), others: (connection) => this.connections.filter((one) => one.id !== connection.id),
       list: (id, from, until) => actions.search(`connection:${id} since:"${new Date(from).toISOString()}" until:"${new Date(until).toISOString()}"`) };
     this.tracks = new Tracks(this.actions);
     this.frames = new Frames(this.actions);
-    this.field = h("input", { id: "connection-search", type: "search", placeholder: "id, client, state or event", autocomplete: "off", spellcheck: "false", on: { input: () => this.draw() } });
+    this.field = h("input", { id: "connection-search", type: "search", placeholder: "status:503, id, client, state or event", autocomplete: "off", spellcheck: "false", on: { input: () => this.find() } });
     this.order = h("select", { id: "connection-order", on: { change: () => this.draw() } }, Object.entries(ORDERS).map(([value, [name]]) => h("option", { value }, name)));
-    this.onlySearch = h("input", { type: "checkbox", on: { change: () => this.load() } });
+    this.onlySearch = h("input", { type: "checkbox", on: { change: () => this.find() } });
     this.searchLine = h("label", { class: "choice-line", hidden: true }, this.onlySearch, h("span", {}));
     this.summary = h("p", { class: "quiet" });
     this.notice = h("p", { class: "notice" }, "No connections yet.");
@@ -39,6 +40,7 @@ export class ConnectionsPanel {
       this.summary, this.legend(), this.notice, this.tracks.element, this.frames.element);
     this.load = oneAtATime(() => this.read());
     this.refresh = throttled(this.load, 1000);
+    this.search = settled(() => this.readSearch().then(() => this.draw()), 250);
   }
 
   legend() {
@@ -57,16 +59,17 @@ export class ConnectionsPanel {
 
   async read() {
     try {
-      const { items, open } = await get("/connections");
+      const { items } = await get("/connections");
       this.all = items;
       await this.readSearch();
       const times = items.flatMap((one) => (one.events ?? []).map((event) => Date.parse(event.at))).filter(Number.isFinite);
       const isEmpty = items.length === 0;
       this.notice.hidden = !isEmpty;
       this.tracks.element.hidden = isEmpty;
-      replace(this.notice, "No connections yet.");
-      replace(this.summary, isEmpty ? "" : `${count(open)} open, ${count(items.length - open)} closed, newest first. The last 200 closed connections are kept. A click on a connection shows its frames.`);
-      if (isEmpty) return;
+      if (isEmpty) {
+        replace(this.notice, "No connections yet.");
+        return void replace(this.summary);
+      }
       const newest = await get("/pushes", { order: "desc", limit: 1, fields: "received_at,finished_at" });
       for (const push of newest.items) times.push(Date.parse(push.finished_at ?? push.received_at));
       const [from, until] = times.reduce(([low, high], time) => [Math.min(low, time), Math.max(high, time)], [Infinity, -Infinity]);
@@ -79,28 +82,52 @@ export class ConnectionsPanel {
     }
   }
 
-  /** Reads which connections have pushes that match the search of the list. */
+  /** Shows the connections that match the field: words at once, conditions when their pushes are found. */
+  find() {
+    this.draw();
+    this.search();
+  }
+
+  /** The conditions on pushes in the field, and the words that a connection itself must have. */
+  get parts() {
+    const all = conditions(this.field.value);
+    // The client of a connection has a colon too, as in 127.0.0.1:49278.
+    const isCondition = ({ text, field }) => field !== null && /^[!-]?[a-z]/i.test(text);
+    return { q: all.filter(isCondition).map((one) => one.text).join(" "), words: all.filter((one) => !isCondition(one)).map((one) => one.text.toLowerCase()) };
+  }
+
+  /** Reads which connections have pushes that match the conditions in the field, and the search of the list. */
   async readSearch() {
-    const { q } = shown;
-    this.searchLine.hidden = !q;
-    replace(this.searchLine.lastChild, "Only those of the search ", h("code", {}, visible(q, { limit: 80 })));
-    this.ofSearch = null;
-    if (!q || !this.onlySearch.checked) return;
-    const page = await get("/pushes", { ...filterOf(q), order: "desc", limit: 1000, fields: "connection.id" });
-    this.ofSearch = new Set(page.items.map((item) => item.connection.id));
-    if (page.next !== null) this.searchLine.lastChild.append(` by its newest ${count(page.items.length)} pushes`);
+    this.searchLine.hidden = !shown.q;
+    replace(this.searchLine.lastChild, "Only those of the search ", h("code", {}, visible(shown.q, { limit: 80 })));
+    const q = [this.onlySearch.checked && shown.q, this.parts.q].filter(Boolean).join(" ");
+    const request = (this.request = {});
+    this.problem = null;
+    this.cut = "";
+    if (!q) return void (this.ofSearch = null);
+    try {
+      const page = await get("/pushes", { ...filterOf(q), order: "desc", limit: MAX_FOUND, fields: "connection.id" });
+      if (this.request !== request) return;
+      this.ofSearch = new Set(page.items.map((item) => item.connection.id));
+      if (page.next !== null) this.cut = ` Found by the newest ${count(page.items.length)} pushes that match.`;
+    } catch (error) {
+      if (this.request === request) this.problem = [error.message, shortHint(error)].filter(Boolean).join(" — ");
+    }
   }
 
   /** Shows the connections that the fields select. */
   draw() {
     if (!this.limits) return;
-    const words = this.field.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const { words } = this.parts;
     const textOf = (one) => [one.id, one.state, one.client, one.tls, ...(one.events ?? []).map((event) => `${eventName(event.event)} ${event.detail ?? ""}`)].join(" ").toLowerCase();
     this.connections = this.all.filter((one) => (!this.ofSearch || this.ofSearch.has(one.id)) && words.every((word) => textOf(one).includes(word))).sort(ORDERS[this.order.value][1]);
     const isNone = this.connections.length === 0;
-    this.notice.hidden = !isNone;
+    this.notice.hidden = !isNone && !this.problem;
+    this.notice.classList.toggle("is-error", Boolean(this.problem));
     this.tracks.element.hidden = isNone;
-    replace(this.notice, "No connection matches.");
+    replace(this.notice, visible(this.problem ?? "No connection matches.", { limit: 300 }));
+    const open = this.all.filter((one) => one.state === "open").length;
+    replace(this.summary, `${count(open)} open, ${count(this.all.length - open)} closed${isNone || this.connections.length === this.all.length ? "" : `; ${count(this.connections.length)} match`}. The last 200 closed connections are kept. A click on a connection shows its frames.${this.cut ?? ""}`);
     this.tracks.show(this.connections, ...this.limits);
   }
 

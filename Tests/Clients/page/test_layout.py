@@ -308,8 +308,26 @@ def test_connections_are_searched_ordered_and_filtered(start, open_page, provide
     view.until("() => document.querySelectorAll('.track-name').length === 1")
     assert names.inner_text() == "c2"
     view.page.get_by_label("Only those of the search").uncheck()
-    view.page.get_by_label("Search", exact=True).fill("c1")
+    field = view.page.get_by_label("Search", exact=True)
+    field.fill("c1")
     view.until(f"() => ({order})() === 'c1'")
+    # Conditions on pushes, beside words of the connection, of which the client has a colon.
+    for text, found in (("status:400", "c2"), ("!status:400", "c1"), ("status:400 127.0.0.1:", "c2"), ("", "c1,c2")):
+        field.fill(text)
+        view.until(f"(found) => ({order})() === found", found)
+    field.fill("stauts:400")
+    view.page.locator(".notice.is-error", has_text="stauts").wait_for()
+    view.until(f"() => ({order})() === 'c1,c2'")
+    field.fill("")
+    view.page.locator(".notice.is-error").wait_for(state="hidden")
+    view.complaints.clear()  # The browser logs the 400.
+    # Two connections side by side.
+    view.page.get_by_role("button", name="c1", exact=False).first.click()
+    view.page.get_by_label("Compare c1 with").select_option("c2")
+    dialog = view.page.get_by_role("dialog")
+    dialog.get_by_role("heading", name="Compare c1 and c2").wait_for()
+    rows = {row.locator("th").inner_text().split("\n")[0]: row.locator("td").all_inner_texts() for row in dialog.locator("tbody tr.is-different").all()}
+    assert rows["Pushes"] == ["3", "1"] and rows["Response 400"] == ["0", "1"] and rows["Client"][0] != rows["Client"][1]
 
 
 # The form for a push
