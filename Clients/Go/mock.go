@@ -53,6 +53,31 @@ func WithArguments(arguments ...string) Option {
 type Mock struct {
 	client *Client
 	t      testing.TB
+	// failure is why a method has failed the test, for the report.
+	failure *failure
+}
+
+type failure struct {
+	mutex sync.Mutex
+	text  string
+}
+
+// note keeps the first reason.
+func (f *failure) note(text string) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if f.text == "" {
+		f.text = text
+	}
+}
+
+func (f *failure) message() string {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if f.text == "" {
+		return "the test failed outside of the methods of apns-mock: see the output of go test"
+	}
+	return f.text
 }
 
 // Start starts a server for one test and stops it at the end. If the test has failed, it logs the pushes, the seed, the
@@ -84,7 +109,7 @@ func prepare(t testing.TB, client *Client, chosen options) *Mock {
 	if chosen.scope != "" {
 		client = client.Scoped(chosen.scope)
 	}
-	mock := &Mock{client: client, t: t}
+	mock := &Mock{client: client, t: t, failure: &failure{}}
 	test := client.run.startTest(t.Name(), chosen.scope)
 	t.Cleanup(func() { mock.finish(chosen.checks, test) })
 	if chosen.profile == "" && chosen.hasSeed {
@@ -104,10 +129,9 @@ func prepare(t testing.TB, client *Client, chosen options) *Mock {
 // finish checks a test that has not failed, and logs the report of a failed one.
 func (m *Mock) finish(checks Checks, test int) {
 	m.t.Helper()
-	message := ""
 	if !m.t.Failed() {
 		if err := m.client.Check(context.Background(), checks); err != nil {
-			message = err.Error()
+			m.failure.note(err.Error())
 			m.t.Errorf("%v", err)
 		}
 	}
@@ -119,7 +143,7 @@ func (m *Mock) finish(checks Checks, test int) {
 		m.client.run.endTest(test, outcome, "")
 		return
 	}
-	m.client.run.endTest(test, "failed", message)
+	m.client.run.endTest(test, "failed", m.failure.message())
 	report, err := m.client.Report(context.Background())
 	if err != nil {
 		report = "apns-mock: " + err.Error()
@@ -216,6 +240,7 @@ func stopShared() {
 func (m *Mock) check(err error) {
 	m.t.Helper()
 	if err != nil {
+		m.failure.note(err.Error())
 		m.t.Fatal(err)
 	}
 }
@@ -227,7 +252,9 @@ func (m *Mock) Client() *Client { return m.client }
 func (m *Mock) Settings() Settings { return m.client.Settings() }
 
 // Scoped returns the same server restricted to the pushes that a query matches, such as "topic:com.acme.w3".
-func (m *Mock) Scoped(query string) *Mock { return &Mock{client: m.client.Scoped(query), t: m.t} }
+func (m *Mock) Scoped(query string) *Mock {
+	return &Mock{client: m.client.Scoped(query), t: m.t, failure: m.failure}
+}
 
 // HTTPClient returns an HTTP/2 client for pushes that trusts the server's certificate. Its connections are closed at the
 // end of the test.

@@ -277,6 +277,13 @@ func TestTheTestIsInTheReport(t *testing.T) {
 	t.Run("inner", func(t *testing.T) {
 		mock := Start(t)
 		send(t, mock, DeviceToken(), Topic, "One")
+		fake := &fakeTest{name: t.Name() + "/fake"}
+		fake.run(func() {
+			failing := &Mock{client: mock.client, t: fake, failure: &failure{}}
+			number := mock.client.run.startTest(fake.name, "")
+			fake.Cleanup(func() { failing.finish(Checks{}, number) })
+			failing.Scoped("topic:com.example.app").Verify(Object{"match": Object{"topic": Topic}, "count": 2})
+		})
 	})
 	files, err := filepath.Glob(filepath.Join(folder, "go-*.html"))
 	if err != nil || len(files) != 1 {
@@ -288,5 +295,11 @@ func TestTheTestIsInTheReport(t *testing.T) {
 	}
 	if !strings.Contains(string(report), `"name":"TestTheTestIsInTheReport/inner","outcome":"passed"`) {
 		t.Error("the report does not have the test")
+	}
+	if !strings.Contains(string(report), `"command":"APNS_MOCK_SEED=`) || !strings.Contains(string(report), " go test ") {
+		t.Error("the report does not have the command that repeats the tests")
+	}
+	if !strings.Contains(string(report), `"outcome":"failed"`) || !strings.Contains(string(report), "expected exactly 2") {
+		t.Error("the report does not have the cause of the failure")
 	}
 }

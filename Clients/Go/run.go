@@ -2,11 +2,13 @@ package apnsmock
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -43,10 +45,34 @@ func startRun(client *Client) *run {
 	}
 	var started struct{ ID string }
 	name := strings.Join(append([]string{filepath.Base(os.Args[0])}, os.Args[1:]...), " ")
+	body := Object{"name": name, "labels": labels}
+	if client.process != nil {
+		var status struct{ Seed json.Number }
+		if err := client.call(context.Background(), request{method: http.MethodGet, path: "/api/v1/status"}, &status); err == nil {
+			body["command"] = command(status.Seed.String())
+		}
+	}
 	r := &run{client: client, isOwn: true}
-	r.send(http.MethodPost, "", Object{"name": name, "labels": labels}, &started)
+	r.send(http.MethodPost, "", body, &started)
 	r.id = started.ID
 	return r
+}
+
+// command returns the command that repeats the tests of this process with a seed.
+func command(seed string) string {
+	words := []string{"APNS_MOCK_SEED=" + seed, "go", "test"}
+	for _, argument := range os.Args[1:] {
+		name := strings.TrimPrefix(argument, "-test.")
+		// go test adds these to every run.
+		isAdded := strings.HasPrefix(name, "paniconexit0") || strings.HasPrefix(name, "testlogfile") || strings.HasPrefix(name, "timeout=")
+		if name != argument && !isAdded {
+			words = append(words, "'-"+strings.ReplaceAll(name, "'", `'\''`)+"'")
+		}
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && strings.HasSuffix(info.Path, ".test") {
+		words = append(words, strings.TrimSuffix(info.Path, ".test"))
+	}
+	return strings.Join(words, " ")
 }
 
 // startTest returns the number of the test, or 0 if it could not be recorded.

@@ -35,9 +35,11 @@ class Run {
       const value = names.map((name) => process.env[name]).find(Boolean);
       if (value !== undefined) labels[label] = value;
     }
-    const name = ['node', ...process.argv.slice(1).map((word) => path.relative('', word) || word)].join(' ');
+    const words = ['node', ...process.execArgv, ...process.argv.slice(1).map((word) => path.relative('', word) || word)];
     const run = new Run(api, null, true);
-    run.#id = (await run.#send('POST', '/runs', { name, labels }))?.id ?? null;
+    // On a server that others use too, the seed is not that of these tests.
+    const command = isConnected ? undefined : await repetition(api, words);
+    run.#id = (await run.#send('POST', '/runs', { name: words.join(' '), labels, command }))?.id ?? null;
     return run;
   }
 
@@ -76,6 +78,14 @@ class Run {
       return undefined; // The test itself fails if the server has exited.
     }
   }
+}
+
+/** Returns the command that repeats the tests of this process with the server's seed; undefined without an answer. */
+async function repetition(api, words) {
+  const { text } = await api.send('GET', '/status').catch(() => ({ text: '' }));
+  const seed = /"seed":\s*(\d+)/.exec(text)?.[1]; // It can exceed the integers of JavaScript.
+  const quoted = words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`));
+  return seed && ['APNS_MOCK_SEED=' + seed, ...quoted].join(' ');
 }
 
 module.exports = { Run };

@@ -84,7 +84,20 @@ test('node:test: the tests are in the report of the process', async (context) =>
   const reports = path.join(folder, 'reports');
   const suite = path.join(folder, 'tests', 'node-test.suite.js');
   await run(process.execPath, ['--test', suite], { env: { ...environment(folder), APNS_MOCK_REPORTS: reports } });
-  checkReport(reportIn(reports), { knowsResult: hooksKnowResult });
+  const report = reportIn(reports);
+  checkReport(report, { knowsResult: hooksKnowResult });
+  assert.match(report.command, /^APNS_MOCK_SEED=\d+ node .*node-test\.suite\.js$/);
+});
+
+test('node:test: the tests and pushes of the own server are in the report of apns-mock exec', async (context) => {
+  const folder = project(context);
+  const report = path.join(folder, 'report.html');
+  const suite = path.join(folder, 'tests', 'node-test.suite.js');
+  const tests = [process.execPath, '--test', suite];
+  await run(process.env.APNS_MOCK_BINARY, ['exec', '--report', report, '--', ...tests], { env: environment(folder) });
+  const [, text] = /id="summary">(.*?)<\/script>/s.exec(fs.readFileSync(report, 'utf8'));
+  checkReport(JSON.parse(text), { knowsResult: hooksKnowResult });
+  assert.match(JSON.parse(text).command, /^apns-mock exec /);
 });
 
 test('node:test: sessions with equal arguments share a server', async (context) => {

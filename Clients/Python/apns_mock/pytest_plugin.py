@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import random
 import re
 import shlex
 import shutil
@@ -27,6 +28,7 @@ MARKER = "apns(profile=None, seed=None, fail_on_findings=False, fail_on_rejected
 _client_key = pytest.StashKey[Client]()
 _run_key = pytest.StashKey[Run]()
 _folder_key = pytest.StashKey[Path]()
+_seed_key = pytest.StashKey[int]()
 _outcome_key = pytest.StashKey["tuple[Optional[str], Optional[str]]"]()
 _item_key = pytest.StashKey[pytest.Item]()
 _finished_key = pytest.StashKey[bool]()
@@ -112,7 +114,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Tells a worker of pytest-xdist where to export its run."""
+    """Passes a worker of pytest-xdist the folder for the export of its run, and a seed, which is the same for all."""
+    if _seed_key not in node.config.stash:
+        node.config.stash[_seed_key] = random.randrange(1_000_000)
+    node.workerinput["apns_mock_seed"] = node.config.stash[_seed_key]
     folder = node.config.stash.get(_folder_key, None)
     node.workerinput["apns_mock_folder"] = None if folder is None else str(folder)
 
@@ -121,7 +126,7 @@ def pytest_configure_node(node: Any) -> None:
 def apns_server(request: pytest.FixtureRequest) -> Iterator[Client]:
     """The server of this session or xdist worker, which the fixture `apns` resets before each test."""
     with _errors_without_traceback():
-        server = _connect(request.config) if os.environ.get("APNS_MOCK_ADMIN") else _start(request.config)
+        server = _connect(request.config) if _joins(request.config) else _start(request.config)
     if _run_key not in request.config.stash:
         request.config.stash[_run_key] = _start_run(request.config, server)
         request.config.stash[_run_key].start_test(request.config.stash[_item_key].nodeid)
@@ -161,7 +166,7 @@ def _apns_of_marker(request: pytest.FixtureRequest) -> None:
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
     item.config.stash[_item_key] = item
     run = item.config.stash.get(_run_key, None)
-    if run is None and os.environ.get("APNS_MOCK_ADMIN") and os.environ.get("APNS_MOCK_RUN"):
+    if run is None and os.environ.get("APNS_MOCK_RUN") and _joins(item.config):
         try:
             run = item.config.stash[_run_key] = _start_run(item.config, clients.connect())
         except APNsMockError:
@@ -249,11 +254,11 @@ class _Outcomes:
 def _start_run(config: pytest.Config, client: Client) -> Run:
     arguments = list(getattr(config, "workerinput", {}).get("mainargv", [])[1:] or config.invocation_params.args)
     words = ["pytest", *map(str, arguments)]
-    if os.environ.get("APNS_MOCK_ADMIN") is None and not any(word.startswith("--apns-mock-seed") for word in words):
+    if not _joins(config) and not any(word.startswith("--apns-mock-seed") for word in words):
         words += ["--apns-mock-seed", str(client.status()["seed"])]
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     return Run(client, shlex.join(words[:1 + len(arguments)]), command=shlex.join(words),
-               labels={"worker": worker} if worker else None)
+               labels={"worker": worker} if worker else None, joins=_joins(config))
 
 
 def _end_test(config: pytest.Config) -> None:
@@ -298,9 +303,22 @@ def _errors_without_traceback() -> Iterator[None]:
         raise pytest.fail.Exception(str(error), pytrace=False) from None
 
 
+def _joins(config: pytest.Config) -> bool:
+    """Whether the tests use the running server that APNS_MOCK_ADMIN names.
+
+    Under `exec`, each of several workers starts its own server, because they would reset each other's pushes; `exec` adds
+    these servers to its report.
+    """
+    if not os.environ.get("APNS_MOCK_ADMIN"):
+        return False
+    return not os.environ.get("APNS_MOCK_EXPORTS") or getattr(config, "workerinput", {}).get("workercount", 1) == 1
+
+
 def _start(config: pytest.Config) -> Client:
     arguments = list(config.getini("apns_mock_arguments"))
     seed = config.getoption("--apns-mock-seed")
+    if seed is None and "--seed" not in arguments and not os.environ.get("APNS_MOCK_SEED"):
+        seed = getattr(config, "workerinput", {}).get("apns_mock_seed")
     if seed is not None:
         arguments += ["--seed", str(seed)]
     return clients.start(*arguments, binary=config.getoption("--apns-mock-binary"))

@@ -32,12 +32,13 @@ class Run:
     """
 
     def __init__(self, client: Client, name: str, *, command: Optional[str] = None,
-                 labels: Optional[Mapping[str, str]] = None) -> None:
+                 labels: Optional[Mapping[str, str]] = None, joins: bool = True) -> None:
+        """Starts a run, or with `joins` that of `exec` if there is one."""
         self.client = client
         self._number: Optional[int] = None
         self._ended = False
         #: The id, such as "r1"; empty if the run could not be recorded.
-        self.id = os.environ.get("APNS_MOCK_RUN", "") if os.environ.get("APNS_MOCK_ADMIN") else ""
+        self.id = os.environ.get("APNS_MOCK_RUN", "") if joins and os.environ.get("APNS_MOCK_ADMIN") else ""
         self._is_own = not self.id
         if self._is_own:
             body = {"name": name, "command": command, "labels": {**ci_labels(), **(labels or {})}}

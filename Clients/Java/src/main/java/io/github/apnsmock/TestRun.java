@@ -7,6 +7,7 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 
 /**
  * Records the tests of a process on a server: which pushes belong to which test, and how it ended. Under {@code apns-mock
@@ -39,9 +40,26 @@ public final class TestRun {
     Map<String, String> labels = new LinkedHashMap<>();
     CI_VARIABLES.forEach((label, names) -> names.stream().map(System::getenv)
         .filter(value -> value != null && !value.isEmpty()).findFirst().ifPresent(value -> labels.put(label, value)));
-    Values started = run.send("POST", "", Map.of("name", name, "labels", labels));
+    Map<String, Object> body = new LinkedHashMap<>(Map.of("name", name, "labels", labels));
+    // On a server that others use too, the seed is not that of these tests.
+    if (!isConnected) {
+      command(api).ifPresent(command -> body.put("command", command));
+    }
+    Values started = run.send("POST", "", body);
     run.id = started == null ? "" : started.string("id");
     return run;
+  }
+
+  /** Returns the command that repeats the tests of this process with the server's seed. */
+  private static Optional<String> command(AdminApi api) {
+    try {
+      long seed = api.get("/api/v1/status", Map.of(), AdminApi.REQUEST_TIMEOUT).number("seed");
+      // Gradle sets this property in the JVM of its tests.
+      String tests = System.getProperty("org.gradle.test.worker") == null ? "mvn test" : "gradle test --rerun";
+      return Optional.of("APNS_MOCK_SEED=" + seed + " " + tests);
+    } catch (ApnsMockException error) {
+      return Optional.empty();
+    }
   }
 
   /**
