@@ -10,8 +10,8 @@ import Testing
   import Foundation
 #endif
 
-/// The export of the run of this process: a file in the folder that the variable `APNS_MOCK_REPORTS` names, with a test for each
-/// test case that had a server. `apns-mock report` makes a report of it.
+/// The export of the run of this process, with a test for each test case that had a server: a file in the folder that the variable
+/// `APNS_MOCK_REPORTS` names, of which `apns-mock report` makes a report, or in that of `apns-mock exec`.
 struct TestRunExport: Sendable {
   private let path: String
   private var export: ServerPerTestExport
@@ -23,7 +23,8 @@ struct TestRunExport: Sendable {
   static let ofProcess = Mutex<TestRunExport?>(TestRunExport(ProcessInfo.processInfo.environment))
 
   private init?(_ environment: [String: String]) {
-    guard let folder = environment["APNS_MOCK_REPORTS"], !folder.isEmpty else { return nil }
+    let folders = [environment["APNS_MOCK_REPORTS"], environment["APNS_MOCK_EXPORTS"]].compactMap(\.self)
+    guard let folder = folders.first(where: { !$0.isEmpty }) else { return nil }
     let now = ServerClock.machineNow
     path = "\(folder)/swift-\(ProcessInfo.processInfo.processIdentifier)-\(now).ndjson"
     export = ServerPerTestExport(name: "swift test", labels: CILabels.labels(environment), startedAt: now)

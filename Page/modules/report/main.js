@@ -17,7 +17,7 @@ import { actions, changeTheme, showViews } from "../views.js";
 
 const VIEWS = [["report", "Report"], ["inbox", "Pushes"], ["overview", "Overview"], ["findings", "Findings"], ["connections", "Connections"]];
 const main = document.getElementById("main");
-const summary = JSON.parse(document.getElementById("summary").textContent);
+const summary = readSummary();
 const records = readRecords().catch(() => {
   throw new Error("The pushes of this report cannot be read: the file is cut off or was changed. Write the report again.");
 });
@@ -45,3 +45,14 @@ onSnapshot(() => {
   document.body.dataset.state = "ready";
 });
 records.then(() => inbox.start()).catch((error) => showProblem(main, error.message));
+
+/** Returns the summary that is embedded in the file; without it, shows why the report cannot be read. */
+function readSummary() {
+  try {
+    return JSON.parse(document.getElementById("summary").textContent);
+  } catch {
+    const message = "This report cannot be read: the file is cut off or was changed. Write the report again.";
+    showProblem(main, message);
+    throw new Error(message);
+  }
+}

@@ -21,7 +21,6 @@ export class ReportPanel {
       this.verdict(summary),
       embedded !== undefined && embedded < pushes && h("p", { class: "notice" }, `This report contains ${count(embedded)} of ${pushCount(pushes)}: first those that were not accepted. The others are counted.`),
       summary.unfollowed > 0 && h("p", { class: "notice" }, `${pushCount(summary.unfollowed)} are only counted, because there are too many: duplicates and delays are those of the others.`),
-      summary.dropped > 0 && h("p", { class: "notice" }, `${pushCount(summary.dropped)} left the inbox before the report was written, because its memory is limited.`),
       summary.failures.length > 0 && this.section(`Failed tests: ${count(summary.failed_tests)}`, summary.failures.map((failure) => this.failure(failure, summary.tests))),
       this.pushList("Lost", summary.lost, "The last attempt failed, and the push was not sent again."),
       this.baseline(summary.baseline),
@@ -99,7 +98,7 @@ export class ReportPanel {
   baseline(baseline) {
     if (!baseline) return null;
     const row = (title, change, isNamed = false) => [title, this.names(change.new, isNamed), this.names(change.fixed, isNamed), count(change.unchanged.length), this.names(change.unknown, isNamed)];
-    const delays = Object.keys(baseline.now.delays).map((name) => `time to acceptance, ${name.replace("_ms", "")}: ${baseline.old.delays[name] ?? "–"} ms → ${baseline.now.delays[name]} ms`);
+    const delays = Object.keys(baseline.now.delays).filter((name) => baseline.old.delays[name] !== baseline.now.delays[name]).map((name) => `time to acceptance, ${name.replace("_ms", "")}: ${baseline.old.delays[name] ?? "–"} ms → ${baseline.now.delays[name]} ms`);
     return this.section(["Since ", visible(baseline.name, { limit: 200 })], [
       baseline.another_suite && h("p", { class: "notice" }, "None of the tests is in the baseline: is it of another suite?"),
       table("What has changed", ["", "New", "Fixed", "Unchanged", "Unknown: not all tests ran"], [row("Failed tests", baseline.tests, true), row("Findings", baseline.findings, true), row("Lost pushes", baseline.lost), row("Not accepted", baseline.unaccepted)]),

@@ -31,13 +31,13 @@ package enum ReportDocument {
       if byte == UInt8(ascii: "<") { html += "\\u003c".utf8 } else { html.append(byte) }
     }
     // Base64 has four characters for three bytes.
-    let room = max(0, maxBytes - html.count - script.utf8.count - 1_000) / 4 * 3
+    let room = max(0, maxBytes - html.count - 1_000) / 4 * 3
     let (embedded, count) = try Self.embedded(
       records, ids, rulebook, accepted: report.acceptedCount, of: report.pushes, maxBytes: room)
     html.removeLast()
     html += ",\"embedded\":\(count)}</script>\n    <script type=\"application/octet-stream\" id=\"records\">".utf8
     html += Data(embedded).base64EncodedData()
-    html += "</script>\n    <script type=\"module\">\(script)</script>\n  </body>\n</html>\n".utf8
+    html += "</script>\n  </body>\n</html>\n".utf8
     return html
   }
 
@@ -60,10 +60,12 @@ package enum ReportDocument {
       <div class="frame">
         <nav id="groups" class="groups" aria-label="Groups"></nav>
         <main id="main" class="main" tabindex="-1">
+          <p class="notice">Reading the report. If this text stays, the file is cut off: write the report again.</p>
           <noscript><p class="notice">This report requires JavaScript.</p></noscript>
         </main>
       </div>
       <div id="toasts" class="toasts" role="status" aria-live="polite"></div>
+      <script type="module">\(script)</script>
       \(summaryTag)
     """
   private static let summaryTag = "<script type=\"application/json\" id=\"summary\">"

@@ -11,6 +11,13 @@ package enum Files {
     return String(cString: folder) + "/" + (path.hasPrefix("./") ? String(path.dropFirst(2)) : path)
   }
 
+  /// Returns whether two paths name the same file.
+  package static func areSame(_ path: String, _ other: String) -> Bool {
+    var (one, two) = (stat(), stat())
+    guard stat(path, &one) == 0, stat(other, &two) == 0 else { return absolute(path) == absolute(other) }
+    return one.st_dev == two.st_dev && one.st_ino == two.st_ino
+  }
+
   /// Returns the content of a file; `-` is standard input.
   ///
   /// - Parameter limit: The size of the largest file to read, in bytes. No legitimate input is larger.

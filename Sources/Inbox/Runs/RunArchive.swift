@@ -8,8 +8,9 @@ struct RunArchive: Sendable {
   /// The findings and the lost pushes among them, as they were known before the reset.
   private(set) var findings: [Finding] = []
   private(set) var lost: [Int] = []
-  /// The number of pushes that were dropped because there were too many.
+  /// The number of pushes that were dropped because there were too many, and the highest `seq` among them.
   private(set) var dropped = 0
+  private(set) var droppedThrough = 0
 
   /// Adds pushes in ascending order, without those it has, and drops the oldest beyond the limits of the inbox.
   mutating func add(_ removed: [Record], findings: [Finding], lost: [Int], maxRecords: Int, maxBytes: Int) {
@@ -32,10 +33,34 @@ struct RunArchive: Sendable {
     let seqs = Set(added.map(\.seq))
     self.findings += findings.filter { seqs.contains($0.seq) }
     self.lost += lost.filter { seqs.contains($0) }
-    while records.count > maxRecords || records.bytes > maxBytes, records.removeFirst() != nil { dropped += 1 }
+    while records.count > maxRecords || records.bytes > maxBytes, let seq = records.removeFirst() {
+      addDropped(1, through: seq)
+    }
     guard let first = records.first, dropped > 0 else { return }
     self.findings.removeAll { $0.seq < first }
     self.lost.removeAll { $0 < first }
+  }
+
+  /// Counts pushes that are not kept.
+  mutating func addDropped(_ count: Int, through seq: Int) {
+    dropped += count
+    droppedThrough = max(droppedThrough, seq)
+  }
+
+  /// Returns how many of the dropped pushes belonged to each run, which only their numbers say. Those of several runs that were
+  /// open at the same time count for the first of them.
+  ///
+  /// - Parameter snapshot: The inbox, which has dropped pushes too.
+  func dropped(of runs: [TestRun], _ snapshot: InboxSnapshot) -> [String: Int] {
+    var (rest, counts) = (dropped + snapshot.evicted, [String: Int]())
+    let last = max(droppedThrough, snapshot.lastEvicted)
+    for run in runs where run.seqs == nil && run.server == nil {
+      let count = min(rest, min(last, run.through ?? last) - run.after)
+      guard count > 0 else { continue }
+      counts[run.id] = count
+      rest -= count
+    }
+    return counts
   }
 
   /// Removes and returns the records with a larger `seq`.
@@ -65,11 +90,13 @@ package struct RunRecords: Sendable {
   package let findings: [PushName: [Finding]]
   /// The `seq` of the last attempts of the pushes that were neither accepted nor rejected for good.
   package let lost: [Int]
-  /// The number of pushes that were dropped because the memory is limited.
-  package let dropped: Int
+  /// The number of pushes that were dropped because the memory is limited, and of those the number of each run.
+  let dropped: (all: Int, ofRuns: [String: Int])
   /// The runs and the attribution of the pushes.
   package let runs: [TestRun]
   package let attribution: RunAttribution
+  /// Whether the findings are those of all present pushes.
+  package let hasAllFindings: Bool
 }
 
 /// Iterates over the pushes of runs, each once and in ascending order, in small groups.
@@ -115,70 +142,28 @@ package struct RunRecordsIterator: Sendable {
 extension RunRecords {
   /// Returns an iterator over the pushes.
   package func makeIterator() -> RunRecordsIterator { RunRecordsIterator(self) }
-}
 
-/// The runs, their tests and their pushes as an export, one object per line, made in chunks.
-package struct RunExport: Sendable {
-  private let records: RunRecords
-  private let ids: Set<String>
-  private let rulebook: Rulebook
-  private var iterator: RunRecordsIterator
-  private var hasBegun = false
-
-  /// Creates an export of some of the runs.
-  package init(_ records: RunRecords, of ids: Set<String>, by rulebook: Rulebook) {
-    (self.records, self.ids, self.rulebook) = (records, ids, rulebook)
-    iterator = records.makeIterator()
-  }
-
-  /// Returns the next chunk, possibly empty; nil at the end.
+  /// Returns whether a push belongs to a run, but to none of the runs within it.
   ///
-  /// - Throws: `StoreUnavailable` if the store cannot be read, so that pushes are missing.
-  package mutating func next() throws(StoreUnavailable) -> [UInt8]? {
-    var text: [UInt8] = []
-    guard hasBegun else {
-      hasBegun = true
-      for run in records.runs where ids.contains(run.id) { run.writeLines { text += JSONWriter.line($0) } }
-      return text
+  /// - Throws: `StoreUnavailable` if the store cannot be read.
+  package func hasPushes(of run: String) throws(StoreUnavailable) -> Bool {
+    var iterator = makeIterator()
+    while let group = try iterator.next() {
+      if group.contains(where: { attribution.owner(of: $0)?.run == run }) { return true }
     }
-    guard let group = try iterator.next() else { return nil }
-    for record in group {
-      guard let owner = records.attribution.owner(of: record), ids.contains(owner.run) else { continue }
-      text += records.line(record, of: owner, as: .seq(record.seq), by: rulebook)
+    return false
+  }
+
+  /// Returns the number of pushes that belong to runs, but are not among these; nil if it is unknown.
+  ///
+  /// - Parameter ids: The runs; nil for all, and the pushes of none.
+  package func missing(of ids: Set<String>? = nil) -> Int? {
+    var count = ids == nil ? dropped.all : 0
+    for run in runs where ids?.contains(run.id) ?? true {
+      guard let missing = run.missing else { return nil }
+      count += missing + (ids == nil ? 0 : dropped.ofRuns[run.id] ?? 0)
     }
-    return text
-  }
-}
-
-extension RunRecords {
-  /// Returns a push as a line of an export; see `Record.writeMembers`.
-  func line(
-    _ record: Record, of owner: RunAttribution.Owner, as name: PushName, connection prefix: String = "",
-    by rulebook: Rulebook
-  ) -> [UInt8] {
-    JSONWriter.line { writer in
-      record.writeMembers(
-        to: &writer, as: name, rulebook: rulebook, owner: owner,
-        findings: findings[record.name]?.map(\.kind.rawValue) ?? [], connection: prefix)
-      record.writeExportMembers(to: &writer, owner: owner)
-    }
-  }
-}
-
-extension JSONWriter {
-  /// Returns an object on a line.
-  static func line(_ members: (inout JSONWriter) -> Void) -> [UInt8] {
-    var writer = JSONWriter()
-    writer.object(members)
-    return writer.bytes + [UInt8(ascii: "\n")]
-  }
-}
-
-extension TestRun {
-  /// Writes the run and each of its tests as an object.
-  func writeLines(_ append: ((inout JSONWriter) -> Void) -> Void) {
-    append { self.writeMembers(to: &$0) }
-    for test in tests { append { test.writeMembers(to: &$0, of: id) } }
+    return count
   }
 }
 
@@ -191,10 +176,11 @@ extension Inbox {
   package func archiveForRuns(_ selection: Selection, by rulebook: Rulebook) {
     let attribution = runs.attribution
     guard !attribution.isEmpty else { return }
+    let snapshot = snapshot()
     // A store that cannot be read loses them for the report.
     let findings = (try? self.findings(by: rulebook, in: selection).findings) ?? []
     var removed: [Record] = []
-    snapshot().records.recent.forEach(in: selection) { record in
+    snapshot.records.recent.forEach(in: selection) { record in
       if attribution.owner(of: record) != nil { removed.append(copy record) }
       return true
     }
@@ -204,7 +190,40 @@ extension Inbox {
       state.archive.add(
         removed, findings: findings.filter { seqs.contains($0.seq) }, lost: lost, maxRecords: maxRecords,
         maxBytes: maxBytes)
+      // The inbox forgets what it has evicted; those that only the store has are not read.
+      guard selection.isEverything else { return }
+      state.archive.addDropped(snapshot.evicted, through: snapshot.lastEvicted)
+      state.archive.addDropped(
+        snapshot.count - snapshot.records.recent.count, through: snapshot.records.recent.first.map { $0 - 1 } ?? 0)
     }
+  }
+
+  /// Counts the pushes of runs that are about to be removed, and that the reports will lack.
+  ///
+  /// - Parameter selection: The pushes to remove.
+  package func countMissingOfRuns(_ selection: Selection) {
+    let attribution = runs.attribution
+    guard !attribution.isEmpty else { return }
+    var counts: [String: Int] = [:]
+    snapshot().records.recent.forEach(in: selection) { record in
+      if let run = attribution.owner(of: record)?.run { counts[run, default: 0] += 1 }
+      return true
+    }
+    if !counts.isEmpty { runs.add(missing: counts) }
+  }
+
+  /// Returns for each run the number of pushes that the inbox no longer has.
+  func missingOfRuns(_ snapshot: InboxSnapshot) -> [String: Int] {
+    let (runs, archive) = self.runs.state.withLockedValue { ($0.runs, $0.archive) }
+    let attribution = self.runs.attribution
+    var counts = archive.dropped(of: runs, snapshot)
+    archive.records.forEach(in: .allKinds) { record in
+      if let run = attribution.owner(of: record)?.run, snapshot.records.recent.record(record.seq) == nil {
+        counts[run, default: 0] += 1
+      }
+      return true
+    }
+    return counts
   }
 
   /// Returns the pushes for the report of runs. Waits for the store.
@@ -237,7 +256,8 @@ extension Inbox {
       // In an export, the same push may have been accepted in another test, or for another worker.
       lost: try archive.lost + seqs(analyzer.unresolved, after: selection.after)
         + seqs(report.findings.filter { $0.kind == .abandoned }.map(\.name), after: selection.after),
-      dropped: archive.dropped + snapshot.evicted, runs: runs, attribution: self.runs.attribution)
+      dropped: (archive.dropped + snapshot.evicted, archive.dropped(of: runs, snapshot)), runs: runs,
+      attribution: self.runs.attribution, hasAllFindings: report.isComplete)
   }
 
   /// Returns the bounds of a run in the numbers of this inbox, which a view gives the pushes of several servers.

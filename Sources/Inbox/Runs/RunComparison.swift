@@ -239,8 +239,8 @@ extension RunComparison {
     if reasons.count > 20 { lines.append("- and \(reasons.count - 20) more") }
     lines.append("- pushes: \(old.pushes) → \(now.pushes)")
     for (name, delay) in now.delays.sorted(by: { $0.key < $1.key }) where old.delays[name] != delay {
-      lines.append(
-        "- time to acceptance, \(name.replacing("_ms", with: "")): \(old.delays[name] ?? 0) ms → \(delay) ms")
+      let former = old.delays[name].map { "\($0) ms" } ?? "unknown"
+      lines.append("- time to acceptance, \(name.replacing("_ms", with: "")): \(former) → \(delay) ms")
     }
     return lines
   }

@@ -63,6 +63,10 @@ package final class RunList: Sendable {
     package var command: String?
     package var outcome: RunOutcome?
     package var isEnded = false
+    /// Why the run has failed, beside its tests.
+    package var message: String?
+    /// Whether an unknown number of its pushes is missing.
+    package var lacksPushes = false
 
     /// Creates changes of nothing.
     package init() {}
@@ -206,6 +210,7 @@ package final class RunList: Sendable {
     change { state, rows in
       for (owner, pushes) in Dictionary(grouping: pushes, by: { $0.owner }) {
         guard let run = state.runs.firstIndex(where: { $0.id == owner.run }) else { continue }
+        state.runs[run].missing = state.runs[run].missing.map { max(0, $0 - pushes.count) }
         if let test = state.runs[run].tests.firstIndex(where: { $0.number == owner.number }) {
           for push in pushes { state.runs[run].tests[test].restored.append(push.seq) }
           rows.append(RunList.row(owner.run, state.runs[run].tests[test].number))
@@ -213,6 +218,17 @@ package final class RunList: Sendable {
           for push in pushes { state.runs[run].restored.append(push.seq) }
           rows.append(RunList.row(owner.run))
         }
+      }
+    }
+  }
+
+  /// Notes that pushes of runs were removed, which are not kept for the reports.
+  func add(missing counts: [String: Int]) {
+    change { state, rows in
+      for index in state.runs.indices {
+        guard let count = counts[state.runs[index].id], let known = state.runs[index].missing else { continue }
+        state.runs[index].missing = known + count
+        rows.append(Self.row(state.runs[index].id))
       }
     }
   }
@@ -309,6 +325,8 @@ extension TestRun {
     }
     if let scope = changes.scope { self.scope = scope }
     if let command = changes.command { self.command = Self.cut(command, Self.maxMessage) }
+    if let message = changes.message { self.message = Self.cut(message, Self.maxMessage) }
+    if changes.lacksPushes { missing = nil }
     if let outcome = changes.outcome { self.outcome = outcome }
     if changes.isEnded { end(changes.outcome ?? outcome, now: now, lastSeq: lastSeq, &rows) }
     rows.append(RunList.rowPrefix + id)
@@ -367,6 +385,10 @@ struct RunCollector {
   var imported: [TestRun] {
     finished.map { run in
       var run = run
+      let found = ([run.seqs] + run.tests.map(\.seqs)).reduce(0) { count, seqs in
+        (seqs?.ranges ?? []).reduce(count) { $0 + $1.count }
+      }
+      run.missing = run.exported.flatMap { exported in run.missing.map { $0 + max(0, exported - found) } }
       run.seqs = run.seqs ?? SeqRanges([])
       for index in run.tests.indices {
         run.tests[index].seqs = run.tests[index].seqs ?? SeqRanges([])

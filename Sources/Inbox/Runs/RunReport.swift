@@ -1,5 +1,5 @@
 internal import APNSMockFaultModel
-package import APNSMockNotation
+internal import APNSMockNotation
 internal import APNSMockRules
 
 /// What runs of a test suite did: failed tests with the nearest pushes, lost pushes, duplicates, findings, and what has changed
@@ -92,23 +92,24 @@ package struct RunReport: Sendable {
   static let maxNearest = 5
   /// The maximum number of tests whose names are complete, and the maximum length of others, in bytes: the size of a report is
   /// limited.
-  private static let maxLongNames = 1_000, maxShortName = 200
+  static let maxLongNames = 1_000, maxShortName = 200
   /// The maximum number of pushes of which all attempts are compared, and of different responses.
   static let maxFollowed = 500_000
   static let maxResponses = 1_000
   /// The maximum number of pushes that a later run is compared with, of each kind.
-  private static let maxCompared = 20_000
+  static let maxCompared = 20_000
 
   package let runs: [TestRun]
   package let program: String
-  private let hasManyTests: Bool
+  let hasManyTests: Bool
   package internal(set) var command: String?
   package private(set) var pushes = 0
   private(set) var outcomes: [Record.Outcome: Int] = [:]
   /// The number of attempts that APNs accepted.
   package private(set) var acceptedCount = 0
   private(set) var retries = 0
-  private(set) var dropped = 0
+  /// The number of pushes of the runs that are not among the records; nil if it is unknown.
+  package private(set) var missing: Int?
   /// The number of attempts of further pushes, which are only counted.
   private(set) var unfollowed = 0
   private(set) var failures: [Failure] = []
@@ -138,8 +139,8 @@ package struct RunReport: Sendable {
     runs = records.runs.filter { ids?.contains($0.id) ?? true }
     self.program = program
     hasManyTests = runs.reduce(0) { $0 + $1.tests.count } > Self.maxLongNames
-    command = runs.lazy.compactMap(\.command).first
-    dropped = records.dropped
+    command = runs.lazy.compactMap(\.command).first { !$0.isEmpty }
+    missing = records.missing(of: ids)
     for run in runs {
       let failed = run.tests.filter { $0.outcome == .failed || $0.outcome == .interrupted }
       failureCount += failed.count
@@ -327,15 +328,29 @@ extension RunReport {
         failed > 0 ? "\(failed) of \(total.counted("test")) failed" : "\(total.counted("test")), none failed")
     }
     if interrupted > 0 { parts.append("\(interrupted) did not end") }
-    if pushes == 0 { parts.append("no push arrived") }
+    if failed == 0 { parts += runs.compactMap(\.message) }
+    if pushes == 0, missing == 0 { parts.append("no push arrived") }
     if lostCount > 0 { parts.append("\(lostCount.counted("push")) lost") }
     if duplicateCount > 0 { parts.append("\(duplicateCount.counted("push")) accepted twice") }
     if !findings.isEmpty {
       parts.append("findings: " + findings.map { "\($0.kind.rawValue) (\($0.count))" }.joined(separator: ", "))
     }
-    if pushes > 0, lostCount == 0 { parts.append("no push lost of \(pushes)") }
+    if let missingText { parts.append(missingText) }
+    if pushes > 0, lostCount == 0, missing == 0 { parts.append("no push lost of \(pushes)") }
     let state = outcome == .interrupted ? "The run was interrupted: " : outcome == nil ? "The run is open: " : ""
     return state + parts.joined(separator: "; ") + "."
+  }
+
+  /// Which pushes of the runs the report does not have, and why; nil if it has all.
+  private var missingText: String? {
+    switch missing {
+    case 0: nil
+    case let missing?:
+      "\(missing.counted("push", "of this run is", "of this run are")) not in this report, because a reset, a deletion or the "
+        + "limit of the inbox removed \(missing == 1 ? "it" : "them")"
+    case nil:
+      "this report lacks pushes of the run: an export was cut off or has only the pushes of a query, or a server was killed"
+    }
   }
 
   /// Adds what has changed since an older run.
@@ -353,137 +368,5 @@ extension RunReport {
   /// Returns the delay that `share` percent of the pushes did not exceed, in milliseconds; nil without pushes.
   func delay(_ share: Int) -> Int64? {
     delays.isEmpty ? nil : delays[min(delays.count - 1, (delays.count * share + 99) / 100 - 1)]
-  }
-}
-
-// MARK: - JSON
-
-extension RunReport {
-  /// Writes the report as members of an object.
-  ///
-  /// - Parameter numbersPushes: Whether pushes of a view of several servers have numbers, as those of an export, in place of names such
-  ///   as `load_1:4711`.
-  package func writeMembers(to writer: inout JSONWriter, numbersPushes: Bool = false) {
-    func write(_ lines: [Line], to writer: inout JSONWriter) {
-      for line in lines { line.write(to: &writer, as: numbersPushes ? .seq(line.seq) : line.name) }
-    }
-    writer.member("format", 1)
-    writer.member("program", program)
-    writer.member("outcome", outcome?.rawValue)
-    writer.member("verdict", verdict)
-    writer.member("command", command)
-    writer.arrayMember("runs") { writer in
-      for run in runs {
-        writer.object { writer in
-          run.writeMembers(to: &writer)
-          run.writeTestCounts(to: &writer)
-        }
-      }
-    }
-    writer.arrayMember("tests") { writer in
-      for run in runs {
-        for test in run.tests {
-          writer.object { writer in
-            writer.member("run", run.id)
-            writer.member("number", test.number)
-            writer.member("name", shortName(of: test))
-            writer.member("outcome", test.outcome?.rawValue)
-            writer.member("duration_ms", test.endedAt.map { $0 - test.startedAt })
-            writer.member("pushes", testPushes[test.owner(in: run.id)] ?? 0)
-          }
-        }
-      }
-    }
-    writer.member("pushes", pushes)
-    writer.member("retries", retries)
-    writer.member("dropped", dropped)
-    writer.member("unfollowed", unfollowed)
-    writer.objectMember("outcomes") { writer in
-      for outcome in Record.Outcome.allCases { writer.member(outcome.rawValue, outcomes[outcome] ?? 0) }
-    }
-    writer.objectMember("reasons") { writer in
-      for (reason, count) in reasons.sorted(by: { ($1.value, $0.key) < ($0.value, $1.key) }).prefix(50) {
-        writer.member(reason, count)
-      }
-    }
-    writer.objectMember("delays") { writer in
-      writer.member("median_ms", delay(50))
-      writer.member("p90_ms", delay(90))
-      writer.member("max_ms", delays.last)
-    }
-    writer.member("failed_tests", failureCount)
-    writer.arrayMember("failures") { writer in
-      for failure in failures {
-        writer.object { writer in
-          failure.test.writeMembers(to: &writer, of: failure.run)
-          writer.member("pushes", failure.pushes)
-          writer.arrayMember("nearest") { write(failure.nearest, to: &$0) }
-        }
-      }
-    }
-    for (name, count, lines) in [("lost", lostCount, lost), ("duplicates", duplicateCount, duplicates)] {
-      writer.objectMember(name) { writer in
-        writer.member("count", count)
-        writer.arrayMember("items") { write(lines, to: &$0) }
-      }
-    }
-    writer.arrayMember("findings") { writer in
-      for item in findings {
-        writer.object { writer in
-          writer.member("finding", item.kind.rawValue)
-          writer.member("count", item.count)
-          writer.member("summary", item.kind.summary)
-          writer.member("advice", item.kind.advice)
-          writer.arrayMember("records") { writer in
-            for (seq, finding) in item.examples {
-              writer.object { writer in
-                writer.member("seq", numbersPushes ? .seq(seq) : finding.name)
-                writer.member("explanation", finding.explanation)
-              }
-            }
-          }
-        }
-      }
-    }
-    writer.objectMember("facts", facts.write)
-    if let baseline { writer.objectMember("baseline", baseline.write) } else { writer.nullMember("baseline") }
-  }
-
-  private func shortName(of test: RunTest) -> String {
-    hasManyTests ? TestRun.cut(test.name, Self.maxShortName) : test.name
-  }
-
-  /// What a later run is compared with.
-  package var facts: RunFacts {
-    var facts = RunFacts()
-    facts.pushes = pushes
-    for test in runs.flatMap(\.tests) {
-      let (name, failed) = (shortName(of: test), RunOutcome.failed.rawValue)
-      // Of several tests with this name, one that has failed.
-      if facts.tests[name] != failed { facts.tests[name] = test.outcome?.rawValue ?? "running" }
-    }
-    for item in findings { facts.findings[item.kind.rawValue] = item.count }
-    (facts.unaccepted, facts.lost, facts.reasons) = (
-      unaccepted, Set(lostIdentities.sorted().prefix(Self.maxCompared)), reasons
-    )
-    if let median = delay(50), let p90 = delay(90) { facts.delays = ["median_ms": Int(median), "p90_ms": Int(p90)] }
-    return facts
-  }
-}
-
-extension RunReport.Line {
-  fileprivate func write(to writer: inout JSONWriter, as name: PushName) {
-    writer.object { writer in
-      writer.member("seq", name)
-      writer.member("received_at", TimestampFormat.text(receivedAt))
-      writer.member("test", test)
-      writer.member("topic", topic)
-      writer.member("device_token", token)
-      writer.member("attempt", attempt)
-      writer.member("outcome", outcome.rawValue)
-      writer.member("response", response)
-      writer.member("rule", rule)
-      writer.member("detail", detail)
-    }
   }
 }

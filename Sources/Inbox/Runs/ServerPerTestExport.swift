@@ -13,6 +13,7 @@ package struct ServerPerTestExport: Sendable {
   /// The highest number of a test so far.
   private var lastTest = 0
   private var pushes = 0
+  private var missing: Int? = 0
   private var hasFailed = false
 
   private static let id = "r1"
@@ -28,7 +29,9 @@ package struct ServerPerTestExport: Sendable {
   package func line(endedAt: Int64?) -> [UInt8] {
     var run = TestRun(id: Self.id, name: TestRun.cut(name, TestRun.maxName), startedAt: startedAt)
     (run.labels, run.endedAt, run.outcome) = (labels, endedAt, hasFailed ? .failed : nil)
-    return JSONWriter.line { run.writeMembers(to: &$0) }
+    var list = ExportList(isArray: false)
+    list.append(endOf: run, pushes: pushes, missing: missing)
+    return list.take()
   }
 
   /// Returns the tests and the pushes of a server, with numbers that differ from those of the servers before.
@@ -38,25 +41,27 @@ package struct ServerPerTestExport: Sendable {
   package mutating func lines(_ records: RunRecords, by rulebook: Rulebook) throws(StoreUnavailable) -> [UInt8] {
     servers += 1
     let former = lastTest
-    var lines: [UInt8] = []
+    var list = ExportList(isArray: false)
+    missing = missing.flatMap { known in records.missing(of: [Self.id]).map { known + $0 } }
     // Not those that the tested program has started itself.
     for var test in records.runs.first(where: { $0.id == Self.id })?.tests ?? [] {
       test.number += former
       lastTest = max(lastTest, test.number)
       hasFailed = hasFailed || test.outcome == .failed
-      lines += JSONWriter.line { test.writeMembers(to: &$0, of: Self.id) }
+      list.append(JSONWriter.object { test.writeMembers(to: &$0, of: Self.id) })
     }
     var iterator = records.makeIterator()
     while let group = try iterator.next() {
       for record in group {
         guard let owner = records.attribution.owner(of: record), owner.run == Self.id else { continue }
         pushes += 1
-        lines += records.line(
-          record, of: .init(run: Self.id, test: owner.test, number: owner.number.map { $0 + former }),
-          as: .seq(pushes), connection: "\(servers)-", by: rulebook)
+        list.append(
+          records.object(
+            record, of: .init(run: Self.id, test: owner.test, number: owner.number.map { $0 + former }),
+            as: .seq(pushes), connection: "\(servers)-", by: rulebook))
       }
     }
-    return lines
+    return list.take()
   }
 }
 

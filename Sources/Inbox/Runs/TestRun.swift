@@ -76,6 +76,12 @@ package struct TestRun: RunSpan, Sendable {
   package internal(set) var outcome: RunOutcome?
   /// What has changed for all pushes of the run, such as the server's clock.
   package internal(set) var notes: [String] = []
+  /// Why it has failed, beside its tests, such as `the program ended with 3`.
+  package internal(set) var message: String?
+  /// The number of its pushes that were removed without being kept for its report; nil if it is unknown how many are missing.
+  package internal(set) var missing: Int? = 0
+  /// The number of its pushes in an export, which the last line of the run has. An export without it was cut off.
+  var exported: Int?
   /// The tests in the order of their beginning, without those that were dropped.
   package internal(set) var tests: [RunTest] = []
   /// The number of tests that were dropped because there were too many.
@@ -150,6 +156,8 @@ extension TestRun {
     writer.member("profile", profile)
     writer.member("command", command)
     writer.member("notes", notes)
+    writer.member("message", message)
+    writer.member("missing_pushes", missing)
     writer.member("dropped_tests", droppedTests)
   }
 
@@ -215,7 +223,7 @@ enum RunLine {
     if let problem = JSONText.problem(in: text) { throw problem }
     var json = JSONReader(text)
     var (texts, numbers, labels, notes) = ([String: String](), [String: Int](), [String: String](), [String]())
-    var seed: UInt64?
+    var (seed, missing) = (UInt64?.none, Int?.some(0))
     try json.object { name, json throws(JSONText.Problem) in
       switch name {
       case "labels":
@@ -227,9 +235,10 @@ enum RunLine {
         }
       case "notes": notes = try json.strings()
       case "seed": seed = try json.wholeOrNull()
-      case "number", "dropped_tests", "after_seq", "last_seq":
+      case "number", "dropped_tests", "after_seq", "last_seq", "pushes", "missing_pushes":
         let number: Int? = try json.wholeOrNull()
         guard (0...RecordReader.maxSeq).contains(number ?? 0) else { throw json.problem("\(name) is out of range") }
+        if name == "missing_pushes" { missing = number }
         numbers[name] = number
       case "kind", "id", "run", "name", "outcome", "started_at", "ended_at", "scope", "message", "profile", "command",
         "seqs", "restored":
@@ -258,6 +267,8 @@ enum RunLine {
       run.profile = texts["profile"].map { TestRun.cut($0, TestRun.maxName) }
       run.command = texts["command"].map { TestRun.cut($0, TestRun.maxMessage) }
       run.notes = notes.prefix(TestRun.maxLabels).map { TestRun.cut($0, TestRun.maxName) }
+      run.message = texts["message"].map { TestRun.cut($0, TestRun.maxMessage) }
+      (run.missing, run.exported) = (missing, numbers["pushes"])
       run.droppedTests = max(0, min(numbers["dropped_tests"] ?? 0, 1 << 40))
       self = .run(run)
     case ("test", _, let run?):

@@ -16,14 +16,20 @@ package struct InboxExport: Sendable {
   }
 
   private let format: Format
+  private let snapshot: InboxSnapshot
+  /// Whether it has all pushes of the inbox.
+  private let isWhole: Bool
   private let rulebook: Rulebook
   private let inbox: Inbox?
+  /// The runs in the inbox, for formats that have them.
+  private let runs: [TestRun]
   private var iterator: InboxIterator
   private var hasBegun = false
   /// The number of records so far.
   private var count = 0
-  /// Whether a run, a test or a record has been written, which a comma separates from the next one in an array.
-  private var hasItem = false
+  /// The number of records of each run so far.
+  private var counts: [String: Int] = [:]
+  private var list: ExportList
   private var hasEnded = false
 
   /// Creates an export that begins with the first selected record.
@@ -34,8 +40,10 @@ package struct InboxExport: Sendable {
   package init(
     _ snapshot: InboxSnapshot, _ selection: Selection, as format: Format, rulebook: Rulebook, in inbox: Inbox? = nil
   ) {
-    self.format = format
+    (self.format, self.snapshot, isWhole) = (format, snapshot, selection.isEverything)
+    list = ExportList(isArray: format == .array)
     self.inbox = inbox
+    runs = format == .lines || format == .array ? inbox?.runs.all ?? [] : []
     self.rulebook = rulebook
     iterator = InboxIterator(snapshot, selection)
   }
@@ -47,66 +55,48 @@ package struct InboxExport: Sendable {
     guard !hasEnded else { return nil }
     var text: [UInt8] = []
     if !hasBegun {
+      hasBegun = true
       try inbox?.updateFindings(by: rulebook)
-      text += opening
+      if format == .httpArchive { text += Record.harOpening }
+      if format == .table { text += Record.csvHeader }
+      for run in runs { list.append(run) }
     }
-    if !hasBegun, format == .lines || format == .array { appendRuns(to: &text) }
-    hasBegun = true
     guard let records = try iterator.next() else {
       hasEnded = true
-      return text + end
+      let missing = runs.isEmpty ? [:] : inbox?.missingOfRuns(snapshot) ?? [:]
+      for run in runs {
+        list.append(
+          endOf: run, pushes: counts[run.id] ?? 0,
+          missing: isWhole ? run.missing.map { $0 + (missing[run.id] ?? 0) } : nil)
+      }
+      list.end()
+      return text + (format == .httpArchive ? Record.harEnd : list.take())
     }
     for record in records {
-      if format == .array || format == .httpArchive { text.append(contentsOf: (hasItem ? ",\n" : "\n").utf8) }
-      hasItem = true
       count += 1
       append(record, to: &text)
     }
-    return text
+    return text + list.take()
   }
 
-  /// Appends the runs and their tests, each as an object of its own.
-  private mutating func appendRuns(to text: inout [UInt8]) {
-    func append(_ write: (inout JSONWriter) -> Void) {
-      if format == .array { text.append(contentsOf: (hasItem ? ",\n" : "\n").utf8) }
-      hasItem = true
-      var writer = JSONWriter()
-      writer.object(write)
-      text += writer.bytes
-      if format == .lines { text.append(UInt8(ascii: "\n")) }
-    }
-    for run in inbox?.runs.all ?? [] { run.writeLines(append) }
-  }
-
-  private func append(_ record: Record, to text: inout [UInt8]) {
-    if format == .table {
-      text += record.csvRow(findings: record.findingNames(by: rulebook, in: inbox))
-      return
-    }
-    var writer = JSONWriter(capacity: 2048)
-    if format == .httpArchive {
-      record.writeHAREntry(to: &writer, findings: record.findingNames(by: rulebook, in: inbox))
-    } else {
-      record.writeExported(to: &writer, number: count, rulebook: rulebook, in: inbox)
-    }
-    text += writer.bytes
-    if format == .lines { text.append(UInt8(ascii: "\n")) }
-  }
-
-  private var opening: [UInt8] {
+  private mutating func append(_ record: Record, to text: inout [UInt8]) {
     switch format {
-    case .lines: []
-    case .array: Array("[".utf8)
-    case .httpArchive: Record.harOpening
-    case .table: Record.csvHeader
-    }
-  }
-
-  private var end: [UInt8] {
-    switch format {
-    case .lines, .table: []
-    case .array: Array("\n]\n".utf8)
-    case .httpArchive: Record.harEnd
+    case .table: text += record.csvRow(findings: record.findingNames(by: rulebook, in: inbox))
+    case .httpArchive:
+      text += (count > 1 ? ",\n" : "\n").utf8
+      text += JSONWriter.object {
+        record.writeHAREntry(to: &$0, findings: record.findingNames(by: rulebook, in: inbox))
+      }
+    case .lines, .array:
+      let owner = inbox?.runs.attribution.owner(of: record)
+      if let owner { counts[owner.run, default: 0] += 1 }
+      list.append(
+        JSONWriter.object { writer in
+          record.writeMembers(
+            to: &writer, as: record.origin == nil ? record.name : .seq(count), rulebook: rulebook, in: inbox,
+            owner: owner)
+          record.writeExportMembers(to: &writer, owner: owner)
+        })
     }
   }
 }

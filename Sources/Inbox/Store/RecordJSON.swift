@@ -24,14 +24,6 @@ extension Record {
   /// Writes the record of an export, with the format of its members.
   ///
   /// - Parameter number: The number of the record in the export. It is its `seq` if the record is one of a view of several servers.
-  func writeExported(to writer: inout JSONWriter, number: Int, rulebook: Rulebook, in inbox: Inbox?) {
-    let owner = inbox?.runs.attribution.owner(of: self)
-    writer.object { writer in
-      writeMembers(to: &writer, as: origin == nil ? name : .seq(number), rulebook: rulebook, in: inbox, owner: owner)
-      writeExportMembers(to: &writer, owner: owner)
-    }
-  }
-
   /// Writes the members that only exports have.
   func writeExportMembers(to writer: inout JSONWriter, owner: RunAttribution.Owner?) {
     if let number = owner?.number { writer.member("test_number", number) }

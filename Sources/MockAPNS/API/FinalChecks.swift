@@ -74,16 +74,32 @@ package struct FinalChecks: Sendable {
       result.evicted = report.evicted
       result.isComplete = report.isComplete
     }
-    if failsOnRejected { result.rejections = try Self.rejections(in: snapshot, selection) }
+    var iterator = InboxIterator(snapshot, selection)
+    if failsOnRejected {
+      result.rejections = try Self.rejections { () throws(StoreUnavailable) in try iterator.next() }
+    }
+    return result
+  }
+
+  /// Checks all pushes of runs, also those that resets have removed from the inbox.
+  ///
+  /// - Throws: `StoreUnavailable` if the store of the inbox cannot be read.
+  package func result(of records: RunRecords) throws(StoreUnavailable) -> Result {
+    var result = Result(evicted: records.missing() ?? 0, isComplete: records.missing() == 0 && records.hasAllFindings)
+    result.findings = records.findings.values.joined().filter { failingFindings.contains($0.kind) }
+      .sorted { ($0.seq, $0.kind) < ($1.seq, $1.kind) }
+    var iterator = records.makeIterator()
+    if failsOnRejected {
+      result.rejections = try Self.rejections { () throws(StoreUnavailable) in try iterator.next() }
+    }
     return result
   }
 
   private static func rejections(
-    in snapshot: InboxSnapshot, _ selection: Selection
+    in next: () throws(StoreUnavailable) -> [Record]?
   ) throws(StoreUnavailable) -> [Rejections] {
     var rejections: [Rejections] = []
-    var iterator = InboxIterator(snapshot, selection)
-    while let records = try iterator.next() {
+    while let records = try next() {
       for record in records where record.outcome == .rejected {
         guard let verdict = record.verdict, !verdict.isAccepted else { continue }
         let reason = verdict.reason?.text ?? ""

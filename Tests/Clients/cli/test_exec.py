@@ -93,7 +93,7 @@ def test_the_program_finds_everything_in_its_environment(ex):
     ours = {name: value for name, value in found.items() if name.startswith("APNS_MOCK_")}
     assert set(ours) == {
         "APNS_MOCK_APNS", "APNS_MOCK_APNS_PLAIN", "APNS_MOCK_PROXY", "APNS_MOCK_ADMIN", "APNS_MOCK_PORT_FILE", "APNS_MOCK_CA", "APNS_MOCK_KEY",
-        "APNS_MOCK_KEY_ID", "APNS_MOCK_TEAM_ID", "APNS_MOCK_RUN"}
+        "APNS_MOCK_KEY_ID", "APNS_MOCK_TEAM_ID", "APNS_MOCK_RUN", "APNS_MOCK_EXPORTS"}
     assert (ours["APNS_MOCK_KEY_ID"], ours["APNS_MOCK_TEAM_ID"]) == ("MOCKKEY001", "MOCKTEAM01")
     for name in ("CA", "KEY", "PORT_FILE"):
         assert os.path.isabs(ours[f"APNS_MOCK_{name}"])
@@ -199,7 +199,7 @@ def test_a_signal_is_passed_on_once_and_the_program_decides(started, place):
     rest, words = process.communicate(timeout=TIMEOUT)
     assert (process.returncode, rest) == (9, "")
     assert words == "apns-mock: 1 push: 1 accepted\n"
-    assert [json.loads(line).get("seq") for line in (place / "out.ndjson").read_text().splitlines()] == [None, 1]
+    assert [json.loads(line).get("seq") for line in (place / "out.ndjson").read_text().splitlines()] == [None, 1, None]
 
 
 def test_a_second_signal_ends_everything(started, place):
@@ -316,11 +316,11 @@ sys.exit(40 + count)
 def test_the_export_contains_the_pushes(ex, place):
     done = ex("--export", "out.ndjson", program=["sh", "-c", f"{PUSH}; {PUSH}; exit 4"])
     assert done.returncode == 4
-    run, *records = [json.loads(line) for line in (place / "out.ndjson").read_text().splitlines()]
+    _, *records, run = [json.loads(line) for line in (place / "out.ndjson").read_text().splitlines()]
     assert (run["kind"], run["outcome"]) == ("run", "failed")
     assert [record["seq"] for record in records] == [1, 2]
     assert ex("--export", "out.json", program=["true"]).returncode == 0
-    assert [one["kind"] for one in json.loads((place / "out.json").read_text())] == ["run"]
+    assert [(one["kind"], one.get("pushes")) for one in json.loads((place / "out.json").read_text())] == [("run", None), ("run", 0)]
     both = ex("--export", "a", "--export-on-exit", "b", program=["true"])
     assert both.returncode == 2 and "specify one" in both.stderr
 

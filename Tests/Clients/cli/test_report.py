@@ -85,6 +85,82 @@ def test_the_command_that_repeats_the_run_has_the_seed_but_no_token(suite, tmp_p
     assert re.search(r"exec --seed \d+ ", report["command"]) and "secret" not in (tmp_path / "r.html").read_text()
 
 
+def test_pushes_that_resets_removed_are_in_everything_exec_writes(suite, binary, tmp_path):
+    program = 'for device in ("ab", "cd", "ef"): push(device); api("POST", "/reset", {})\npush("12")\nraise SystemExit(3)'
+    result = suite("--report", "r.html", "--summary", "s.md", "--junit", "j.xml", "--export", "all.ndjson", program=program, code=3)
+    verdict = "the program ended with 3; no push lost of 4."
+    assert summary(tmp_path / "r.html")["verdict"] == verdict
+    assert verdict in (tmp_path / "s.md").read_text() and verdict in (tmp_path / "j.xml").read_text()
+    assert result.stderr.splitlines()[-1].endswith("4 pushes: 4 accepted")
+    lines = (tmp_path / "all.ndjson").read_text().splitlines()
+    assert [json.loads(line)["seq"] for line in lines[1:-1]] == [1, 2, 3, 4]
+    assert run(binary, "report", "all.ndjson", "-o", "again.html", cwd=tmp_path).stdout.strip() == verdict
+    # A file that is cut off at the end of a line.
+    for kept in (1, 3, 5):
+        (tmp_path / "cut.ndjson").write_text("\n".join(lines[:kept]) + "\n")
+        words = run(binary, "report", "cut.ndjson", "-o", "cut.html", cwd=tmp_path).stdout
+        assert "this report lacks pushes" in words and "no push lost" not in words and "no push arrived" not in words
+    (tmp_path / "cut.ndjson").write_text("\n".join(lines[:2] + lines[3:]) + "\n")
+    assert "1 push of this run is not in this report" in run(binary, "report", "cut.ndjson", "-o", "cut.html", cwd=tmp_path).stdout
+
+
+def test_an_export_says_what_of_the_run_it_lacks(suite, binary, tmp_path):
+    program = '''
+def export(name, *query):
+    with open(name, "wb") as file:
+        subprocess.run([os.environ["MOCK"], "export", *query], stdout=file, check=True)
+push("ab"); push("cd"); export("whole"); export("part", "status:503"); api("POST", "/reset", {}); push("ef"); export("reset")
+urllib.request.urlopen(urllib.request.Request(f"http://{os.environ['APNS_MOCK_ADMIN']}/api/v1/pushes?all=true", method="DELETE"))
+export("deleted")
+'''
+    result = suite("--report", "r.html", program=program)
+    found = {name: run(binary, "report", name, "-o", "x.html", cwd=tmp_path).stdout for name in ("whole", "part", "reset", "deleted")}
+    assert "no push lost of 2" in found["whole"] and "lacks pushes of the run" in found["part"]
+    assert "2 pushes of this run are not in this report" in found["reset"] and "3 pushes of" in found["deleted"]
+    assert not any("no push lost" in found[name] for name in ("part", "reset", "deleted"))
+    assert "1 push of this run is not in this report" in summary(tmp_path / "r.html")["verdict"]
+    assert "3 pushes: 2 accepted, 1 removed" in result.stderr
+
+
+SERVER = '''
+def serve(*end):
+    process = subprocess.Popen([os.environ["MOCK"], "serve", "--apns", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--certs",
+                                os.path.dirname(os.environ["APNS_MOCK_CA"]), "--port-file", "own.json", "--exit-on-stdin-close"],
+                               stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    while not os.path.exists("own.json"):
+        assert process.poll() is None
+        time.sleep(0.01)
+    def own(*words):
+        return subprocess.run([os.environ["MOCK"], *words, "--port-file", "own.json"], capture_output=True, check=True, text=True).stdout.strip()
+    run = own("run", "start", "own suite")
+    for device in ("ab", "cd"):
+        own("send", device * 32, "--topic", "com.example.app")
+        own("reset")
+    return process
+import time
+'''
+
+
+def test_the_pushes_of_servers_that_the_program_starts(suite, binary, tmp_path):
+    result = suite("--report", "r.html", "--export", "all.ndjson", "--fail-on-rejected", program=SERVER + 'push("ef"); serve()')
+    report = summary(tmp_path / "r.html")
+    assert [one["name"] for one in report["runs"]][1:] == ["own suite"] and report["verdict"] == "The run was interrupted: no push lost of 3."
+    assert report["command"].startswith("apns-mock exec ") and report["embedded"] == 3
+    assert result.stderr.splitlines()[-1].endswith("3 pushes: 3 accepted")
+    assert "no push lost of 3" in run(binary, "report", "all.ndjson", "-o", "x.html", cwd=tmp_path).stdout
+    (tmp_path / "own.json").unlink(missing_ok=True)
+    result = suite("--report", "r.html", program=SERVER + "serve().kill()")
+    assert "a server was killed" in summary(tmp_path / "r.html")["verdict"]
+    assert "those of a server that has left no export" in result.stderr
+
+
+def test_the_command_that_repeats_the_run_has_the_settings_of_variables(binary, certs, tmp_path):
+    environment = {"APNS_MOCK_PROFILE": "flaky-503?rate=0.5", "APNS_MOCK_ADMIN_TOKEN": "secret"}
+    run(binary, "exec", "--certs", certs, "--report", "r.html", "--", "true", cwd=tmp_path, environment=environment)
+    assert summary(tmp_path / "r.html")["command"].startswith("APNS_MOCK_PROFILE='flaky-503?rate=0.5' apns-mock exec --seed ")
+    assert "secret" not in (tmp_path / "r.html").read_text()
+
+
 def test_a_killed_suite_is_marked(suite, tmp_path):
     suite("--report", "r.html", program='api("POST", RUN + "/tests", {"name": "t"}); os.kill(os.getpid(), 9)', code=137)
     report = summary(tmp_path / "r.html")
@@ -200,10 +276,16 @@ def test_report_of_exports(suite, binary, tmp_path):
 
     lines = (tmp_path / "one.ndjson").read_text()
     (tmp_path / "cut.ndjson").write_text(lines[:-200])
-    assert "cut.ndjson:3: " in report("cut.ndjson", "-o", "x.html", code=2).stderr
+    assert "cut.ndjson:4: " in report("cut.ndjson", "-o", "x.html", code=2).stderr
     (tmp_path / "newer.ndjson").write_text(lines.replace('"format":2', '"format":99'))
     assert "format" in report("newer.ndjson", "-o", "x.html", code=2).stderr
     assert not (tmp_path / "x.html").exists()
+    before = (tmp_path / "one.ndjson").read_text()
+    (tmp_path / "link.ndjson").symlink_to("one.ndjson")
+    for output in ("one.ndjson", "./one.ndjson", "link.ndjson"):
+        assert "is the export to read" in report("one.ndjson", "-o", output, code=2).stderr
+    assert "is the file of --report too" in report("one.ndjson", "-o", "x.html", "--junit", "./x.html", code=2).stderr
+    assert (tmp_path / "one.ndjson").read_text() == before
     (tmp_path / "empty.ndjson").write_text("")
     assert "no push arrived" in report("empty.ndjson", "-o", "r.html").stdout
     (tmp_path / "other.html").write_text("<!doctype html><title>x</title>")

@@ -194,6 +194,16 @@ def test_a_report_that_is_cut_off_says_so(opened, report):
     page.get_by_text("The pushes of this report cannot be read: the file is cut off or was changed.").first.wait_for()
 
 
+def test_a_report_that_ends_early_says_so(opened, report):
+    text = report.read_text()
+    page = None
+    for end in (text.index('id="summary">') + 100, text.index('id="records">') + 100, text.index("<script") + 1000):
+        report.write_text(text[:end])
+        page = page or opened(report, state=None)
+        page.goto(report.as_uri())
+        page.get_by_text("the file is cut off").first.wait_for()
+
+
 def test_a_misspelt_field_in_a_report_is_named(opened, report):
     page = opened(report)
     page.locator("[data-group='view inbox']").click()

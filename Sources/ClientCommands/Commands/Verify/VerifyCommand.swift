@@ -178,11 +178,18 @@ package struct JUnitReport {
     (name, suite, type) = ("apns-mock", run?.name ?? "no run", "test")
     properties = [
       ("seed", run?.seed.map { String($0) } ?? "unknown"), ("profile", run?.profile ?? "unknown"),
+      ("verdict", report.verdict),
     ]
     cases = report.runs.flatMap(\.tests).map { test in
-      let kinds: [RunOutcome: String] = [.failed: "failure", .interrupted: "error", .skipped: "skipped"]
+      let problem: (kind: String, text: String)? =
+        switch test.outcome {
+        case .failed: ("failure", "the test failed without a message")
+        case .interrupted: ("error", "the test did not end: its process was killed, or ended without a result")
+        case .skipped: ("skipped", "skipped")
+        case .passed, nil: nil
+        }
       return Case(
-        name: test.name, problem: test.outcome.flatMap { kinds[$0] }.map { (kind: $0, text: test.message ?? $0) },
+        name: test.name, problem: problem.map { ($0.kind, test.message ?? $0.text) },
         time: .milliseconds(test.endedAt.map { $0 - test.startedAt } ?? 0))
     }
     cases += checks.map { check in Case(name: check.name, problem: check.problem.map { (kind: "failure", text: $0) }) }

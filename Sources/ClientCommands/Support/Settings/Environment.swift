@@ -32,13 +32,17 @@ package enum EnvironmentVariables {
   static let teamID = prefix + "TEAM_ID"
   /// The run that `exec` has started, in which the client libraries record the tests of its program.
   package static let run = prefix + "RUN"
+  /// The folder in which servers leave their pushes and runs at their end, set by `exec` for its report.
+  package static let exports = prefix + "EXPORTS"
+  /// The folder for the reports of the client libraries.
+  static let reports = prefix + "REPORTS"
   /// The path of the program, with which the client libraries of this project start it.
   static let binary = prefix + "BINARY"
 
   /// The names of all variables that any command uses.
   package static let known =
     Setting.allCases.map(\.variable) + [
-      config, adminTokenFile, profileInline, ca, key, keyID, teamID, run, binary,
+      config, adminTokenFile, profileInline, ca, key, keyID, teamID, run, exports, reports, binary,
     ]
 
   /// Returns the known name most similar to `name`, compared without the prefix.

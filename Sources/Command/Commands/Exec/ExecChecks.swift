@@ -71,17 +71,20 @@ struct ExecChecks: Sendable {
   /// Checks for findings and rejected pushes after the server has stopped.
   ///
   /// - Throws: `StoreUnavailable`.
-  func final(_ state: ServerState) throws -> Outcome {
+  func final(_ records: RunRecords) throws -> Outcome {
     guard !checks.isEmpty else { return Outcome() }
-    try? state.inbox.writer?.awaitChanges()
-    let inbox = state.inbox.snapshot()
-    guard allowsNoPushes || inbox.count + inbox.evicted > 0 else {
+    var iterator = records.makeIterator()
+    guard try allowsNoPushes || iterator.next() != nil || records.missing() != 0 else {
       let flag = checks.failingFindings.isEmpty ? "--fail-on-rejected" : "--fail-on-findings"
       return Outcome(
         status: .failed,
         lines: ["\(flag): no push arrived, so nothing was checked; to accept this: --allow-no-pushes"])
     }
-    let result = try checks.result(in: state)
+    let result = try checks.result(of: records)
+    guard result.hasFailed || records.missing() != nil else {
+      return Outcome(
+        status: .inconclusive, lines: ["findings and rejected pushes are inconclusive: pushes are missing"])
+    }
     let status: ExitStatus = result.hasFailed ? .failed : result.isInconclusive ? .inconclusive : .done
     return Outcome(status: status, lines: result.lines.map(\.onOneLine))
   }

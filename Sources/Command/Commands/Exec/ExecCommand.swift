@@ -21,8 +21,8 @@ struct ExecCommand: AsyncParsableCommand, ServerCommand {
       The server listens on free ports. The program gets its addresses and credentials as environment variables: \
       APNS_MOCK_APNS (HOST:PORT), APNS_MOCK_APNS_PLAIN, APNS_MOCK_PROXY, APNS_MOCK_MANAGE, APNS_MOCK_ADMIN, \
       APNS_MOCK_PORT_FILE, APNS_MOCK_CA, APNS_MOCK_KEY, APNS_MOCK_KEY_ID, APNS_MOCK_TEAM_ID, and \
-      APNS_MOCK_ADMIN_TOKEN if a token is required, and APNS_MOCK_RUN, the run in which the client libraries record the \
-      tests for --report. Of several listeners, the variables name those with the environment \
+      APNS_MOCK_ADMIN_TOKEN if a token is required, APNS_MOCK_RUN, the run in which the client libraries record the tests \
+      for --report, and APNS_MOCK_EXPORTS, a folder in which servers that the program starts leave their pushes for it. Of several listeners, the variables name those with the environment \
       of the first one. Unless --certs is given, \
       certificates and keys are created in a temporary folder (APNS_MOCK_CERTS). The program uses standard input and \
       output; apns-mock writes diagnostics to standard error.
@@ -35,6 +35,11 @@ struct ExecCommand: AsyncParsableCommand, ServerCommand {
       other settings are those of serve.
       """)
 
+  /// The settings without a variable: those that `exec` sets for its program would configure a server within it.
+  static let onlyByFlag: Set<Setting> = [
+    .apns, .apnsPlain, .proxy, .manage, .admin, .portFile, .store, .durable, .storeFailure, .retain, .advertise,
+  ]
+
   static let defaultDescriptions: [Setting: String] = [
     .apns: "a free port", .apnsPlain: "a free port", .proxy: "a free port", .admin: "a free port",
     .certs: "in a temporary folder", .logLevel: "warning",
@@ -42,7 +47,9 @@ struct ExecCommand: AsyncParsableCommand, ServerCommand {
 
   @OptionGroup var flags: ServeFlags<ExecCommand>
 
-  @Option(help: .value("file", "Export the inbox to this file at the end, like --export-on-exit."), completion: .file())
+  @Option(
+    help: .value("file", "Export the run with all its pushes to this file at the end, also those that resets removed."),
+    completion: .file())
   var export: String?
 
   @Option(help: .value("file", "A file with expectations, as for verify."), completion: .yamlOrJSON)
@@ -90,9 +97,7 @@ struct ExecCommand: AsyncParsableCommand, ServerCommand {
   func run() async throws {
     var (settings, logger) = try flags.settings(
       Environment.variables, defaults: Self.defaults,
-      onlyByFlag: [
-        .apns, .apnsPlain, .proxy, .manage, .admin, .portFile, .store, .durable, .storeFailure, .retain, .advertise,
-      ])
+      onlyByFlag: Self.onlyByFlag)
     settings.exportOnExit = export ?? settings.exportOnExit
     let code = try await ExecRun(
       settings: settings, logger: logger, program: program, checks: try checks(),

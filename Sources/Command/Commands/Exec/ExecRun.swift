@@ -4,6 +4,7 @@ import APNSMockNotation
 import APNSMockPlatformLibc
 import Logging
 import MockAPNS
+import APNSMockRules
 
 /// One run of a program with its own server.
 struct ExecRun: Sendable {
@@ -28,21 +29,21 @@ struct ExecRun: Sendable {
     let inheritable = [SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE].filter { !SignalWatch.isIgnored($0) }
     let signals = try SignalWatch(inheritable.filter { $0 != SIGPIPE } + [SIGCHLD])
     let export = try settings.exportOnExit.map { try ExportOnExit(to: $0, for: exportFlag) }
+    try files.checkDifference(from: [], and: export)
     var settings = settings
     let hasOwnCertificates = settings.configuration.certificates.isEmpty
-    let folder = try settings.portFile == nil || hasOwnCertificates ? ScratchFolder() : nil
-    defer { folder?.remove() }
-    if let folder {
-      settings.portFile = settings.portFile ?? folder.path + "/ports.json"
-      if hasOwnCertificates { settings.configuration.certificates = folder.path + "/Certs" }
-    }
+    let folder = try ScratchFolder()
+    defer { folder.remove() }
+    settings.portFile = settings.portFile ?? folder.path + "/ports.json"
+    if hasOwnCertificates { settings.configuration.certificates = folder.path + "/Certs" }
+    let servers = ServerExports(in: folder)
     let server = try await StartedServer.start(settings, logger: logger, mayStandBy: false)
     // With a thread that may wait for a store.
     let executor = SerialTaskExecutor("apns-mock.checks")
     let removeFiles: @Sendable () -> Void = {
       server.removePortFile()
       for path in files.paths + (export.map { [$0.path] } ?? []) { FileReplacement.abandon(path) }
-      folder?.remove()
+      folder.remove()
     }
     let run = startRun(server.state)
     let result: Supervision.Result
@@ -50,7 +51,9 @@ struct ExecRun: Sendable {
       try await withTaskExecutorPreference(executor) { try checks.validate(server.state) }
       inherited.hideOthers()
       let child = try ChildProcess(
-        program, changing: environment(of: server.state, settings, hasOwnCertificates: hasOwnCertificates, run: run),
+        program,
+        changing: environment(
+          of: server.state, settings, hasOwnCertificates: hasOwnCertificates, run: run, exports: servers.folder),
         defaults: inheritable)
       let supervision = Supervision(signals: signals, child: child, beforeExit: removeFiles)
       result = await supervision.result()
@@ -69,17 +72,15 @@ struct ExecRun: Sendable {
         })
     }
     await server.stop()
-    outcomes += try await withTaskExecutorPreference(executor) {
-      let final = try checks.final(server.state)
-      end(run, result.exit, after: outcomes + [final], in: server.state)
-      return [final] + (export.map { [write($0, server.state)] } ?? [])
+    let exports = await servers.collect()
+    let verified = outcomes
+    let (checked, summary) = try await withTaskExecutorPreference(executor) {
+      let pushes = ExecPushes(state: server.state, servers: exports, folder: folder.path)
+      return try report(on: pushes, run, result.exit, verified, export)
     }
-    let names = (result.requestedBy == nil ? ["verify"] : []) + ["findings and rejected pushes", "export"]
-    let isRequested = ["verify": checks.expectations != nil, "findings and rejected pushes": !checks.checks.isEmpty]
-    let results = zip(names, outcomes).filter { isRequested[$0.0] ?? true }
-    outcomes.append(await withTaskExecutorPreference(executor) { describe(server.state, result.exit, results) })
+    outcomes += checked
     for line in outcomes.flatMap(\.lines) { printLine(line) }
-    await withTaskExecutorPreference(executor) { summarize(server.state) }
+    summarize(summary)
     try server.closeStore()
     let statuses = outcomes.map(\.status).filter { $0 != .done }
     // A failure takes precedence over an inconclusive result.
@@ -94,24 +95,55 @@ struct ExecRun: Sendable {
     var changes = RunList.RunChanges()
     changes.name = program.joined(separator: " ")
     changes.labels = CILabels.labels(Environment.variables)
-    let selection = state.faults.selection
-    changes.command = Self.command(seed: selection.seed)
-    return state.inbox.runs.start(
-      changes, seed: selection.seed, profile: selection.selectedProfile.reference, now: state.clock.now,
-      lastSeq: state.inbox.snapshot().lastSeq
-    ).id
+    changes.command = Self.command(seed: state.faults.selection.seed)
+    return state.startRun(changes)
+  }
+
+  /// Checks all pushes, ends the run, and writes its files.
+  ///
+  /// - Parameter verified: The outcome of the verification, if there was one.
+  /// - Returns: The outcomes of the other steps, and the summary.
+  private func report(
+    on pushes: ExecPushes, _ run: String, _ exit: ChildProcess.Exit, _ verified: [ExecChecks.Outcome],
+    _ export: ExportOnExit?
+  ) throws -> (outcomes: [ExecChecks.Outcome], summary: ExecSummary) {
+    let state = pushes.state
+    var outcomes = [
+      checks.checks.isEmpty ? ExecChecks.Outcome() : try checks.final(pushes.records(by: state.finalRulebook))
+    ]
+    end(run, exit, after: verified + outcomes, lacksPushes: pushes.servers.incomplete > 0, in: state)
+    let records = try pushes.records(by: state.finalRulebook)
+    let summary = try ExecSummary(
+      pushes.servers.paths.isEmpty ? state.inbox.recordsOfRuns(by: state.rulebook) : records, state.faults.selection)
+    if let export {
+      outcomes.append(
+        Self.outcome {
+          try export.write(
+            records, by: state.finalRulebook, hasStore: state.inbox.writer != nil, count: summary.total)
+        })
+    }
+    var results = [(name: "verify", outcome: verified.first), ("findings and rejected pushes", outcomes.first)]
+    if checks.expectations == nil { results.removeFirst() }
+    if checks.checks.isEmpty { results.removeLast() }
+    if export != nil { results.append(("export", outcomes.last)) }
+    outcomes.append(describe(records, state.finalRulebook, exit, results))
+    return (outcomes, summary)
   }
 
   /// Ends the run, which has passed if the program and all checks have, and no test has failed. What the program did not end is
   /// interrupted: nothing else can end it.
   private func end(
-    _ run: String, _ exit: ChildProcess.Exit, after checks: [ExecChecks.Outcome], in state: ServerState
+    _ run: String, _ exit: ChildProcess.Exit, after checks: [ExecChecks.Outcome], lacksPushes: Bool,
+    in state: ServerState
   ) {
     let refused = checks.filter { $0.status != .done }
-    for line in refused.flatMap({ $0.lines.prefix(1) }) { state.inbox.runs.note("check not passed: \(line)") }
+    let problems = refused.flatMap { $0.lines.prefix(1) }.map { "check not passed: \($0)" }
+    for problem in problems { state.inbox.runs.note(problem) }
     let hasFailedTest = state.inbox.runs.run(run)?.tests.contains { $0.outcome == .failed } ?? false
     var changes = RunList.RunChanges()
     changes.isEnded = true
+    changes.message = exit.problem ?? problems.first
+    changes.lacksPushes = lacksPushes
     changes.outcome =
       switch exit {
       case .killed: .interrupted
@@ -122,12 +154,16 @@ struct ExecRun: Sendable {
     state.inbox.runs.interruptAll(now: state.clock.now, lastSeq: lastSeq)
   }
 
-  /// Returns the command line with the seed, which repeats the run. It contains neither the admin token nor the address of a
-  /// store, which may have a password.
+  /// Returns the command line with the seed and the settings in variables, which repeats the run. It contains neither the admin
+  /// token nor the address of a store or a webhook, which may have a password.
   private static func command(seed: UInt64) -> String {
-    var words: [String] = ["apns-mock"]
-    let secrets = ["--admin-token", "--store"]
-    var isSecret = false
+    let variables = Environment.variables
+    let settings = Set(Setting.allCases).subtracting(ExecCommand.onlyByFlag.union([.seed, .adminToken, .webhook]))
+    let names = [EnvironmentVariables.config, EnvironmentVariables.profileInline] + settings.map(\.variable)
+    var words = names.sorted().compactMap { name in variables.given(name).map { "\(name)=\($0.shellQuoted)" } }
+    words.append("apns-mock")
+    let secrets = ["--admin-token", "--store", "--webhook"]
+    var (isSecret, hasSeed) = (false, false)
     let arguments = CommandLine.arguments.dropFirst()
     let flags = arguments.prefix { $0 != "--" }
     for argument in arguments {
@@ -135,8 +171,9 @@ struct ExecRun: Sendable {
         isSecret
           ? "…" : secrets.first { argument.hasPrefix($0 + "=") }.map { $0 + "=…" } ?? argument.shellQuoted)
       isSecret = secrets.contains(argument)
-      if argument == "exec", words.count == 2, !flags.contains(where: { $0 == "--seed" || $0.hasPrefix("--seed=") }) {
+      if argument == "exec", !hasSeed, !flags.contains(where: { $0 == "--seed" || $0.hasPrefix("--seed=") }) {
         words.append("--seed \(seed)")
+        hasSeed = true
       }
     }
     return words.joined(separator: " ")
@@ -144,35 +181,30 @@ struct ExecRun: Sendable {
 
   /// Writes the report, the summary and the test cases.
   private func describe(
-    _ state: ServerState, _ exit: ChildProcess.Exit, _ outcomes: [(String, ExecChecks.Outcome)]
+    _ records: RunRecords, _ rulebook: Rulebook, _ exit: ChildProcess.Exit,
+    _ results: [(name: String, outcome: ExecChecks.Outcome?)]
   ) -> ExecChecks.Outcome {
     guard !files.isEmpty else { return ExecChecks.Outcome() }
-    do {
-      let rulebook = state.finalRulebook
-      let records: RunRecords
-      do throws(StoreUnavailable) {
-        records = try state.inbox.recordsOfRuns(by: rulebook)
-      } catch {
-        throw CommandFailure(.failed, "--report: the store of the inbox cannot be read: \(error.problem)")
+    let checks =
+      [(name: "the program ends with 0", problem: exit.problem)]
+      + results.compactMap { name, outcome in
+        outcome.map { (name: name, problem: $0.status == .done ? nil : $0.lines.joined(separator: "\n")) }
       }
-      let checks =
-        [(name: "the program ends with 0", problem: exit.problem)]
-        + outcomes.map { name, outcome in
-          (name: name, problem: outcome.status == .done ? nil : outcome.lines.joined(separator: "\n"))
-        }
+    var lines: [String] = []
+    var outcome = Self.outcome {
       let report = try files.write(records, by: rulebook, checks: checks)
-      var lines = [report.verdict] + (files.reportPath.map { ["report: \($0)"] } ?? [])
+      lines = [report.verdict] + (files.reportPath.map { ["report: \($0)"] } ?? [])
       if let worst = report.worstFinding { lines.append("worst finding: \(worst)") }
       if let command = report.command { lines.append("to repeat the run: \(command)") }
-      return ExecChecks.Outcome(lines: lines.map(\.onOneLine))
-    } catch {
-      return ExecChecks.Outcome(status: .failed, lines: ["\(error)"])
     }
+    outcome.lines += lines.map(\.onOneLine)
+    return outcome
   }
 
-  private func write(_ export: ExportOnExit, _ state: ServerState) -> ExecChecks.Outcome {
+  /// Runs a step of which a failure is reported after all others.
+  private static func outcome(_ step: () throws -> Void) -> ExecChecks.Outcome {
     do {
-      _ = try export.write(state)
+      try step()
       return ExecChecks.Outcome()
     } catch {
       return ExecChecks.Outcome(status: .failed, lines: ["\(error)"])
@@ -189,11 +221,12 @@ struct ExecRun: Sendable {
 
   /// Returns the changes to the program's environment: the server's addresses and credentials.
   private func environment(
-    of state: ServerState, _ settings: ServeSettings, hasOwnCertificates: Bool, run: String
+    of state: ServerState, _ settings: ServeSettings, hasOwnCertificates: Bool, run: String, exports: String
   ) -> [String: String?] {
     var changes: [String: String?] = [:]
     for (name, value) in PortFile(of: state).variables { changes.updateValue(value, forKey: name) }
     changes[EnvironmentVariables.run] = run
+    changes[EnvironmentVariables.exports] = exports
     changes[Setting.portFile.variable] = settings.portFile.map(Files.absolute)
     if hasOwnCertificates { changes[Setting.certs.variable] = settings.configuration.certificates }
     if state.configuration.adminToken != nil { changes[EnvironmentVariables.adminTokenFile] = .some(nil) }
@@ -208,8 +241,7 @@ struct ExecRun: Sendable {
   }
 
   /// Prints a summary of the pushes in one line.
-  private func summarize(_ state: ServerState) {
-    let summary = ExecSummary(state)
+  private func summarize(_ summary: ExecSummary) {
     switch settings.logFormat {
     case .text: StandardStream.error.line("apns-mock: \(summary.text)")
     case .json:
@@ -217,66 +249,5 @@ struct ExecRun: Sendable {
       logger.logLevel = min(logger.logLevel, .info)
       logger.info("summary", metadata: summary.metadata)
     }
-  }
-}
-
-/// A summary of the pushes during a run.
-struct ExecSummary {
-  private var counts: [Record.Outcome: Int] = [:]
-  /// The number of pushes that a fault rule affected.
-  private var faulted = 0
-  private var findings: [Finding.Kind: Int] = [:]
-  private let total: Int
-  private let evicted: Int
-  private let profile: String
-  private let seed: UInt64
-
-  /// Counts the pushes and findings in the inbox.
-  init(_ state: ServerState) {
-    try? state.inbox.writer?.awaitChanges()
-    let snapshot = state.inbox.snapshot()
-    total = snapshot.count + snapshot.evicted
-    evicted = snapshot.evicted
-    var walk = InboxIterator(snapshot, .allKinds)
-    // What a store cannot read is left out.
-    while let records = try? walk.next() {
-      for record in records {
-        counts[record.outcome, default: 0] += 1
-        if record.isFaulted { faulted += 1 }
-      }
-    }
-    for item in (try? state.inbox.summary(of: .allKinds, by: state.rulebook, limit: 0))?.items ?? [] {
-      findings[item.kind] = item.count
-    }
-    let selection = state.faults.selection
-    profile = selection.selectedProfile.reference
-    seed = selection.seed
-  }
-
-  /// The summary in one line: `3 pushes: 2 accepted, 1 rejected; 1 faulted by profile flaky-503, seed 7`.
-  var text: String {
-    let parts = Record.Outcome.allCases.compactMap { outcome in counts[outcome].map { "\($0) \(outcome.rawValue)" } }
-    var text = total.counted("push") + (parts.isEmpty ? "" : ": " + parts.joined(separator: ", "))
-    if evicted > 0 { text += ", \(evicted) evicted because the inbox is full" }
-    if !findings.isEmpty {
-      text +=
-        "; findings: " + findings.keys.sorted().map { "\(findings[$0] ?? 0) \($0.rawValue)" }.joined(separator: ", ")
-    }
-    // The profile and seed reproduce the faults.
-    if faulted > 0 { text += "; \(faulted) faulted by profile \(profile), seed \(seed)" }
-    return text
-  }
-
-  /// The summary as log metadata.
-  var metadata: Logger.Metadata {
-    var metadata: Logger.Metadata = [
-      "pushes": .stringConvertible(total), "evicted": .stringConvertible(evicted), "profile": .string(profile),
-      "seed": .string(String(seed)),
-    ]
-    metadata["faulted"] = .stringConvertible(faulted)
-    for outcome in Record.Outcome.allCases { metadata[outcome.rawValue] = .stringConvertible(counts[outcome] ?? 0) }
-    let counts = findings.map { ($0.rawValue, Logger.MetadataValue.stringConvertible($1)) }
-    metadata["findings"] = .dictionary(Dictionary(uniqueKeysWithValues: counts))
-    return metadata
   }
 }

@@ -2,6 +2,7 @@ import APNSMockAdminAPI
 import ArgumentParser
 import APNSMockClientCommands
 import APNSMockInbox
+import MockAPNS
 import APNSMockRules
 
 /// The flags of the report of a run.
@@ -36,7 +37,30 @@ struct ReportFiles: Sendable {
     self.report = try report.map { try file($0, "--report") }
     summary = try flags.summary.map { try file($0, "--summary") }
     junit = try flags.junit.map { try file($0, "--junit") }
+    try Self.checkThatAllDiffer([self.report, summary, junit].compactMap(\.self))
     baseline = try flags.baseline.map { path in (facts: try Self.facts(path), name: path) }
+  }
+
+  /// Checks that no file is written over another one.
+  ///
+  /// - Throws: `CommandFailure`.
+  static func checkThatAllDiffer(_ outputs: [ExportOnExit], inputs: [String] = []) throws {
+    for (index, output) in outputs.enumerated() where !FileReplacement.isSpecial(output.path) {
+      if inputs.contains(where: { Files.areSame($0, output.path) }) {
+        throw CommandFailure(.usage, "\(output.flag): \(output.path) is the export to read; specify another file")
+      }
+      if let other = outputs[..<index].first(where: { Files.areSame($0.path, output.path) }) {
+        throw CommandFailure(
+          .usage, "\(output.flag): \(output.path) is the file of \(other.flag) too; specify another one")
+      }
+    }
+  }
+
+  /// Checks that the files are others than these.
+  ///
+  /// - Throws: `CommandFailure`.
+  func checkDifference(from inputs: [String], and export: ExportOnExit? = nil) throws {
+    try Self.checkThatAllDiffer([report, summary, junit, export].compactMap(\.self), inputs: inputs)
   }
 
   /// Whether no file is to be written.
@@ -112,6 +136,7 @@ struct ReportCommand: ParsableCommand {
 
   func run() throws {
     let files = try ReportFiles(report: output, flags)
+    try files.checkDifference(from: exports)
     let records = try exports.count == 1 ? ExportFile(exports[0]).records() : ExportFile.mergedRecords(exports)
     let report = try files.write(records, by: ExportFile.rulebook)
     StandardStream.output.line(report.verdict.onOneLine)

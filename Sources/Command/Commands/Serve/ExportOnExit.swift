@@ -1,5 +1,6 @@
 import APNSMockClientCommands
 import APNSMockInbox
+import APNSMockRules
 import MockAPNS
 import APNSMockPlatformLibc
 
@@ -55,19 +56,34 @@ struct ExportOnExit: Sendable {
   func write(_ state: ServerState) throws -> Int {
     try? state.inbox.writer?.awaitChanges()
     let snapshot = state.inbox.snapshot()
-    let format = path.hasSuffix(".json") ? InboxExport.Format.array : .lines
-    var export = InboxExport(snapshot, .allKinds, as: format, rulebook: state.rulebook, in: state.inbox)
+    var export = InboxExport(
+      snapshot, .allKinds, as: isArray ? .array : .lines, rulebook: state.rulebook, in: state.inbox)
+    try write(hasStore: state.inbox.writer != nil, count: snapshot.count) { try export.next() }
+    return snapshot.count
+  }
+
+  /// Writes runs and their pushes, also those that resets have removed from the inbox.
+  ///
+  /// - Parameter count: The number of pushes, for messages.
+  /// - Throws: `CommandFailure`.
+  func write(_ records: RunRecords, by rulebook: Rulebook, hasStore: Bool, count: Int) throws {
+    var export = RunExport(records, isArray: isArray, by: rulebook)
+    try write(hasStore: hasStore, count: count) { try export.next() }
+  }
+
+  private var isArray: Bool { path.hasSuffix(".json") }
+
+  private func write(hasStore: Bool, count: Int, _ next: () throws -> [UInt8]?) throws {
     do {
       let file = try FileReplacement(of: path, isPrivate: true)
-      while let piece = try export.next() { try file.append(piece) }
+      while let piece = try next() { try file.append(piece) }
       try file.commit()
     } catch let error as StoreUnavailable {
       throw CommandFailure(.failed, "\(flag): the store of the inbox cannot be read: \(error.problem)")
     } catch {
-      let consequence = state.inbox.writer == nil ? "; the inbox (\(snapshot.count) pushes) is lost" : ""
+      let consequence = hasStore ? "" : "; the inbox (\(count) pushes) is lost"
       throw CommandFailure(.failed, "\(flag): \(error)\(consequence)")
     }
-    return snapshot.count
   }
 }
 

@@ -29,6 +29,7 @@ struct ServerRun: Sendable {
     }
     StartReport(state: server.state, settings: settings).announce(logger: logger)
     StartupPages.release()
+    let serverExport = ServerExport(of: server.state, endsWithProgram: stopsAtEndOfInput)
 
     let faults = server.state.faults
     let reloading = Task {
@@ -55,6 +56,7 @@ struct ServerRun: Sendable {
     await server.stop()
     let exported = await withTaskExecutorPreference(SerialTaskExecutor("apns-mock.export")) {
       Result {
+        try serverExport?.write(server.state)
         guard let export else { return }
         let count = try export.write(server.state)
         logger.info("exported \(count) pushes to \(export.path)")

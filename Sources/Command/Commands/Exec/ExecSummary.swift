@@ -1,0 +1,94 @@
+import APNSMockFaultModel
+import APNSMockClientCommands
+import APNSMockInbox
+import APNSMockNotation
+import APNSMockRules
+import APNSMockFaults
+import Logging
+import MockAPNS
+
+/// All pushes of a run of `exec`: those of its own server, and those of the servers that the program has started.
+struct ExecPushes {
+  let state: ServerState
+  let servers: ServerExports.Found
+  /// A folder for temporary files.
+  let folder: String
+
+  /// Returns the pushes and the runs, also what resets have removed from the inboxes.
+  ///
+  /// - Throws: `CommandFailure`.
+  func records(by rulebook: Rulebook) throws -> RunRecords {
+    do {
+      let own = try state.inbox.recordsOfRuns(by: rulebook)
+      guard !servers.paths.isEmpty else { return own }
+      let path = folder + "/own.ndjson"
+      try ExportOnExit(to: path, for: "--report").write(own, by: rulebook, hasStore: true, count: 0)
+      return try ExportFile.mergedRecords([path] + servers.paths)
+    } catch let error as StoreUnavailable {
+      throw CommandFailure(.failed, "--report: the store of the inbox cannot be read: \(error.problem)")
+    }
+  }
+}
+
+/// A summary of the pushes during a run.
+struct ExecSummary {
+  private var counts: [Record.Outcome: Int] = [:]
+  /// The number of pushes that a fault rule affected.
+  private var faulted = 0
+  private var findings: [Finding.Kind: Int] = [:]
+  /// The number of pushes.
+  let total: Int
+  /// The number of pushes that are not among the counted ones; nil if it is unknown.
+  private let missing: Int?
+  private let profile: String
+  private let seed: UInt64
+
+  /// Counts pushes and findings.
+  ///
+  /// - Throws: `StoreUnavailable`.
+  init(_ records: RunRecords, _ selection: FaultSelection) throws {
+    missing = records.missing()
+    var count = missing ?? 0
+    var iterator = records.makeIterator()
+    while let group = try iterator.next() {
+      for record in group {
+        count += 1
+        counts[record.outcome, default: 0] += 1
+        if record.isFaulted { faulted += 1 }
+      }
+    }
+    total = count
+    for finding in records.findings.values.joined() { findings[finding.kind, default: 0] += 1 }
+    profile = selection.selectedProfile.reference
+    seed = selection.seed
+  }
+
+  /// The summary in one line: `3 pushes: 2 accepted, 1 rejected; 1 faulted by profile flaky-503, seed 7`.
+  var text: String {
+    let parts = Record.Outcome.allCases.compactMap { outcome in counts[outcome].map { "\($0) \(outcome.rawValue)" } }
+    var text = total.counted("push") + (parts.isEmpty ? "" : ": " + parts.joined(separator: ", "))
+    if let missing, missing > 0 { text += ", \(missing) removed before they were counted, because the inbox is full" }
+    if missing == nil { text += ", and those of a server that has left no export" }
+    if !findings.isEmpty {
+      text +=
+        "; findings: " + findings.keys.sorted().map { "\(findings[$0] ?? 0) \($0.rawValue)" }.joined(separator: ", ")
+    }
+    // The profile and seed reproduce the faults.
+    if faulted > 0 { text += "; \(faulted) faulted by profile \(profile), seed \(seed)" }
+    return text
+  }
+
+  /// The summary as log metadata.
+  var metadata: Logger.Metadata {
+    var metadata: Logger.Metadata = [
+      "pushes": .stringConvertible(total), "missing": .string(missing.map { String($0) } ?? "unknown"),
+      "profile": .string(profile),
+      "seed": .string(String(seed)),
+    ]
+    metadata["faulted"] = .stringConvertible(faulted)
+    for outcome in Record.Outcome.allCases { metadata[outcome.rawValue] = .stringConvertible(counts[outcome] ?? 0) }
+    let counts = findings.map { ($0.rawValue, Logger.MetadataValue.stringConvertible($1)) }
+    metadata["findings"] = .dictionary(Dictionary(uniqueKeysWithValues: counts))
+    return metadata
+  }
+}

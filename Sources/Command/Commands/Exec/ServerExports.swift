@@ -1,0 +1,103 @@
+import APNSMockClientCommands
+import APNSMockInbox
+import APNSMockPlatformLibc
+import MockAPNS
+
+/// The folder in which the servers that a program of `exec` starts leave their pushes, runs and tests at their end.
+struct ServerExports: Sendable {
+  /// The folder.
+  let folder: String
+
+  /// How long a server may write after the program has ended.
+  private static let timeout = Duration.seconds(15)
+
+  /// The complete exports, and the number of servers that left none.
+  struct Found: Sendable {
+    var paths: [String] = []
+    var incomplete = 0
+  }
+
+  /// Creates the folder.
+  init(in parent: ScratchFolder) {
+    folder = parent.path + "/exports"
+    mkdir(folder, 0o700)
+  }
+
+  /// Waits until the servers that end with the program have written their exports.
+  func collect() async -> Found {
+    let deadline = ContinuousClock.now + Self.timeout
+    var found = Found()
+    for name in (names(inFolder: folder) ?? []).sorted() where name.hasSuffix(".ndjson") {
+      let path = "\(folder)/\(name)"
+      let file = open(path, O_RDONLY | O_CLOEXEC)
+      guard file >= 0 else { continue }
+      defer { close(file) }
+      // The system releases the lock of a server that was killed.
+      while flock(file, LOCK_SH | LOCK_NB) != 0, ContinuousClock.now < deadline {
+        try? await Task.sleep(for: .milliseconds(20))
+      }
+      if flock(file, LOCK_SH | LOCK_NB) == 0, lseek(file, 0, SEEK_END) > 0 {
+        found.paths.append(path)
+      } else {
+        found.incomplete += 1
+      }
+    }
+    return found
+  }
+}
+
+/// The export of a server that runs within `exec`, in a file that is locked until it is complete.
+struct ServerExport: Sendable {
+  private let file: Int32
+  /// The run of all pushes outside of the runs that clients record.
+  private let run: String
+
+  /// Creates the file in the folder that the variable `APNS_MOCK_EXPORTS` names; nil without it, or if that is impossible.
+  ///
+  /// - Parameter endsWithProgram: Whether the server ends with the program that has started it, so that `exec` can wait for it.
+  init?(of state: ServerState, endsWithProgram: Bool) {
+    guard let folder = Environment.variables.given(EnvironmentVariables.exports) else { return nil }
+    let path = "\(folder)/server-\(getpid())-\(ServerClock.machineNow).ndjson"
+    file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    guard file >= 0 else { return nil }
+    if endsWithProgram { flock(file, LOCK_EX) }
+    var changes = RunList.RunChanges()
+    changes.name = "apns-mock serve"
+    changes.command = ""
+    run = state.startRun(changes)
+  }
+
+  /// Writes the runs and all pushes. Call it once, when the server has stopped.
+  func write(_ state: ServerState) throws {
+    flock(file, LOCK_EX)
+    defer { close(file) }
+    var end = RunList.RunChanges()
+    end.isEnded = true
+    _ = state.inbox.runs.update(run, end, now: state.clock.now, lastSeq: state.inbox.snapshot().lastSeq)
+    let records = try state.inbox.recordsOfRuns(by: state.finalRulebook)
+    var runs = Set(records.runs.map(\.id))
+    if runs.count > 1, try !records.hasPushes(of: run), records.missing(of: [run]) == 0 { runs.remove(run) }
+    var export = RunExport(records, of: runs, by: state.finalRulebook)
+    while let part = try export.next() {
+      var rest = part[...]
+      while !rest.isEmpty {
+        let count = APNSMockPlatformLibc.write(rest, to: file)
+        guard count > 0 else { return }
+        rest = rest.dropFirst(count)
+      }
+    }
+  }
+}
+
+extension ServerState {
+  /// Starts a run with the present seed and profile.
+  ///
+  /// - Returns: Its id.
+  func startRun(_ changes: RunList.RunChanges) -> String {
+    let selection = faults.selection
+    return inbox.runs.start(
+      changes, seed: selection.seed, profile: selection.selectedProfile.reference, now: clock.now,
+      lastSeq: inbox.snapshot().lastSeq
+    ).id
+  }
+}
