@@ -3,13 +3,14 @@ import { get, text } from "./api.js";
 import { showError } from "./copy.js";
 import { openDialog } from "./dialog.js";
 import { h, replace, table } from "./dom.js";
-import { clockTime, count, latency, size } from "./format.js";
+import { clockTime, count, latency, pushes as pushCount, size } from "./format.js";
 import { differences, isExact } from "./jsondiff.js";
 import { headline, responseText } from "./summary.js";
 import { filterOf } from "./terms.js";
 import { visible } from "./visible.js";
 
-const MAX_ATTEMPTS = 20;
+/** The largest number of pushes that are compared at once. */
+export const MAX_COMPARED = 20;
 
 const ROWS = [
   ["Time", (push) => clockTime(push.received_at)],
@@ -34,29 +35,24 @@ const ROWS = [
   ["Findings", (push) => (push.findings?.length ? push.findings.map((one) => (typeof one === "string" ? one : one.finding)).join(", ") : "none")],
 ];
 
-/** Shows two pushes side by side, and the difference of their payloads. */
-export async function comparePushes(seqs) {
+/** Shows pushes side by side; of two also how their headers and payloads differ. */
+export async function comparePushes(seqs, { title = null, nameOf = (push) => `#${push.seq} ${headline(push).text}` } = {}) {
+  const compared = seqs.slice(0, MAX_COMPARED);
   try {
-    const [one, other] = await Promise.all(seqs.map((seq) => get(`/pushes/${seq}`)));
-    const bodies = await Promise.all(seqs.map((seq) => text(`/pushes/${seq}/payload`)));
-    openDialog(`Compare #${one.seq} and #${other.seq}`, { isWide: true },
-      h("div", { class: "dialog-body" }, sideBySide([one, other], [`#${one.seq} ${headline(one).text}`, `#${other.seq} ${headline(other).text}`]),
-        headerDifferences(one, other), payloadDifferences(one, other, bodies)));
+    const pushes = await Promise.all(compared.map((seq) => get(`/pushes/${seq}`)));
+    const bodies = pushes.length === 2 ? await Promise.all(compared.map((seq) => text(`/pushes/${seq}/payload`))) : null;
+    const dialog = openDialog(title ?? `Compare ${pushes.length === 2 ? `#${pushes[0].seq} and #${pushes[1].seq}` : pushCount(pushes.length)}`, { isWide: true },
+      h("div", { class: "dialog-body" }, sideBySide(pushes, pushes.map(nameOf)), bodies && [headerDifferences(...pushes), payloadDifferences(...pushes, bodies)],
+        seqs.length > compared.length && h("p", { class: "quiet" }, `The first ${compared.length} of ${count(seqs.length)}.`)));
+    dialog.querySelector(".scroll-x").focus();
   } catch (error) {
     showError(error);
   }
 }
 
 /** Shows the attempts of a push side by side. */
-export async function compareAttempts(seqs) {
-  try {
-    const pushes = await Promise.all(seqs.slice(0, MAX_ATTEMPTS).map((seq) => get(`/pushes/${seq}`)));
-    const dialog = openDialog("Attempts side by side", { isWide: true }, h("div", { class: "dialog-body" }, sideBySide(pushes, pushes.map((push) => `Attempt ${push.attempt} (#${push.seq})`)),
-      seqs.length > MAX_ATTEMPTS && h("p", { class: "quiet" }, `The first ${MAX_ATTEMPTS} of ${count(seqs.length)} attempts.`)));
-    dialog.querySelector(".scroll-x").focus();
-  } catch (error) {
-    showError(error);
-  }
+export function compareAttempts(seqs) {
+  return comparePushes(seqs, { title: "Attempts side by side", nameOf: (push) => `Attempt ${push.attempt} (#${push.seq})` });
 }
 
 function sideBySide(pushes, titles) {
@@ -71,7 +67,8 @@ export function comparison(label, titles, rows) {
       values.map((value) => h("td", { class: "wrap" }, visible(value, { limit: 300 }))));
   }), { kind: "comparison only-different" });
   const only = h("input", { type: "checkbox", checked: true, on: { change: () => box.firstChild.classList.toggle("only-different", only.checked) } });
-  return h("div", {}, h("label", { class: "choice-line" }, only, h("span", {}, "Only differences")), box);
+  const isEqual = rows.every(([, values]) => values.every((value) => value === values[0]));
+  return h("div", {}, h("label", { class: "choice-line" }, only, h("span", {}, "Only differences")), isEqual && h("p", { class: "notice" }, "All values are equal."), box);
 }
 
 /** Compares the pushes of two searches: how many there are, their responses and what a provider waited for. */

@@ -1,7 +1,7 @@
 // The actions on pushes: Clear, Export, Import, Resend and Compare.
 import { hasServer } from "./api.js";
 import { button, h } from "./dom.js";
-import { comparePushes } from "./compare.js";
+import { comparePushes, MAX_COMPARED } from "./compare.js";
 import { resend } from "./resend.js";
 import { clearPushes, exportPushes, importFile } from "./transfer.js";
 
@@ -21,7 +21,7 @@ export class Toolbar {
     this.resend = button("Resend", () => this.sendAgain(), { class: "small", title: "Send the selected pushes again" });
     this.progress = h("span", { class: "toolbar-progress", role: "status" });
     this.cancel = button("Cancel", () => this.sending?.abort(), { class: "small", hidden: true, title: "Send no further pushes" });
-    this.compare = button("Compare", () => comparePushes(this.selected()), { class: "small", title: "Compare two selected pushes" });
+    this.compare = button("Compare", () => comparePushes(this.selected()), { class: "small" });
     this.selectAll = button("Select all", () => this.toggleAll(), { class: "small", title: "Select all pushes of the list (Ctrl+A)" });
     this.element = h("div", { class: "toolbar", role: "group", "aria-label": "Actions" }, hasServer() && [this.clear, this.export, this.import, this.resend, this.progress, this.cancel], this.compare, this.file);
   }
@@ -47,7 +47,7 @@ export class Toolbar {
 
   /** What an action can apply to. */
   scope() {
-    return { selected: this.selected(), query: this.callbacks.query(), matched: this.records.matched, total: this.records.total };
+    return { selected: this.selected(), query: this.callbacks.query(), matched: this.records.matched, total: this.records.total, isGrouped: this.records.isGrouped };
   }
 
   toggleAll() {
@@ -66,7 +66,8 @@ export class Toolbar {
     this.clear.disabled = isEmpty;
     this.export.disabled = isEmpty;
     this.resend.disabled = size === 0 || Boolean(this.sending);
-    this.compare.disabled = size !== 2;
+    this.compare.disabled = size < 2 || size > MAX_COMPARED;
+    this.compare.title = this.compare.disabled ? `Select 2 to ${MAX_COMPARED} pushes to compare them: with Ctrl+click, or the key x` : "Show the selected pushes side by side (c)";
     this.selectAll.disabled = this.records.length === 0;
     this.selectAll.textContent = this.areAllSelected ? "Select none" : "Select all";
     this.callbacks.onSize(size);
@@ -78,7 +79,7 @@ export class Toolbar {
     if (file) await importFile(file, this.callbacks.onChange);
   }
 
-  /** Compares the two selected pushes, if two are selected. */
+  /** Compares the selected pushes, if there are several. */
   compareSelected() {
     if (!this.compare.disabled) comparePushes(this.selected());
   }

@@ -17,13 +17,18 @@ export class RunsPanel {
     this.actions = actions;
     this.runs = [];
     this.drawn = null; // what is shown, to draw only changes
+    this.baseline = ""; // the id of the run with which the report is compared
     this.filter = h("input", { type: "search", placeholder: "Name, label or outcome", "aria-label": "Filter runs", on: { input: () => this.drawList() } });
     this.tools = h("div", { class: "field-row" });
     this.content = h("div", { class: "runs-content" });
     this.element = h("section", { class: "panel runs", "aria-label": "Runs" },
       h("header", { class: "panel-head" }, h("h2", {}, "Runs"), this.tools), this.content);
     this.load = oneAtATime(() => this.read());
-    onChange((now, before) => now.view === "runs" && now.run !== before.run && this.load());
+    onChange((now, before) => {
+      if (now.view !== "runs" || now.run === before.run) return;
+      this.baseline = "";
+      this.load();
+    });
     setInterval(() => this.element.isConnected && !document.hidden && (shown.run === null || shown.run !== this.missing) && this.load(), INTERVAL);
   }
 
@@ -37,12 +42,13 @@ export class RunsPanel {
       }
       const run = await get(`/runs/${encodeURIComponent(id)}`);
       // A report is made anew only if something may have changed.
-      const state = JSON.stringify([id, run.state, run.state === "running" && (await get("/status")).inbox.last_seq, run.test_counts]);
+      const state = JSON.stringify([id, run.state, run.state === "running" && (await get("/status")).inbox.last_seq, run.test_counts, this.baseline]);
       if (state === this.drawn) return;
-      const summary = await get(`/runs/${encodeURIComponent(id)}/report`, { format: "json" });
-      if (shown.run !== id) return;
+      const { baseline } = this;
+      const [summary, { items }] = await Promise.all([get(`/runs/${encodeURIComponent(id)}/report`, { format: "json", ...(baseline ? { baseline } : {}) }), get("/runs")]);
+      if (shown.run !== id || this.baseline !== baseline) return;
       this.drawn = state;
-      this.drawRun(id, summary);
+      this.drawRun(id, summary, items.filter((one) => one.id !== id));
       this.report.drawChart(await get("/stats", { q: `run:${id}`, buckets: 90 }));
     } catch (error) {
       this.drawn = null;
@@ -56,8 +62,10 @@ export class RunsPanel {
     return button("All runs", () => go({ run: null }), { class: "small" });
   }
 
-  drawRun(id, summary) {
-    replace(this.tools, this.back(), button("Pushes of this run", () => this.search(id), { class: "small" }),
+  drawRun(id, summary, others) {
+    const choice = h("select", { "aria-label": "Compare with", on: { change: () => { this.baseline = choice.value; this.load(); } } },
+      h("option", { value: "" }, "Compare with …"), others.map((one) => h("option", { value: one.id, selected: one.id === this.baseline }, `${(one.name || one.id).slice(0, 60)} (${one.id}, ${one.outcome ?? one.state})`)));
+    replace(this.tools, this.back(), others.length > 0 && choice, button("Pushes of this run", () => this.search(id), { class: "small" }),
       button("Download the report", () => download(`/runs/${encodeURIComponent(id)}/report`, {}, `${id}.html`).catch(showError), { class: "small", title: "One file that opens from disk" }));
     this.report = new ReportPanel(summary, this.actions);
     replace(this.content, this.report.element);

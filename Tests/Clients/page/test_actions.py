@@ -256,6 +256,11 @@ def test_two_pushes_are_compared(view):
              for row in dialog.get_by_role("region", name="Payload differences").locator("tbody tr").all()]
     assert found == [["/aps/alert/title", "≠ changed", '"Push 0"', '"Push 2"'], ["/n", "≠ changed", "0", "2"], ["/list/1", "≠ changed", "0", "2"]]
     view.page.keyboard.press("Escape")
+    choose(view, "Push 0", "Push 1", "Push 2")
+    view.action("Compare").click()
+    dialog.get_by_role("heading", name="Compare 3 pushes").wait_for()
+    assert dialog.locator("thead th").count() == 3
+    view.page.keyboard.press("Escape")
     choose(view, "Push 2", "Other")
     view.page.keyboard.press("c")
     dialog.get_by_role("heading", name="Compare #3 and #4").wait_for()

@@ -128,6 +128,8 @@ def test_the_live_page_lists_runs_and_shows_their_reports(server, open_page, rep
     assert view.url.endswith(f"/?view=runs&run={run}")
     text = " ".join(view.page.locator(".report").inner_text().split())
     assert "2 of 3 tests failed; 1 push lost" in text and "503 ServiceUnavailable" in text
+    view.page.get_by_label("Compare with").select_option(other)
+    view.page.get_by_role("heading", name=f"Since {other}").wait_for()
     view.page.locator(".report-failure", has_text="test_503").get_by_role("button", name="Show in the list").click()
     # A reset has removed the push of this test from the inbox.
     view.page.get_by_text("No pushes match.").wait_for()
