@@ -11,14 +11,14 @@ function steps(record) {
     { name: "received", value: clockTime(record.received_at), title: `on ${record.connection?.id ?? "an unknown connection"}`, isGood: null },
     { name: "checked", value: verdict ? `${verdict.status} ${verdict.reason ?? ""}`.trim() : "not checked", isGood: verdict ? isSuccess(verdict.status) : null },
     fault && { name: "rule", value: `${fault.rule}: ${fault.action}`, isGood: false },
-    { name: "answered", value: `${responseText(record)} ${served.reason && served.reason !== verdict?.reason ? served.reason : ""}`.trim(), isGood: record.outcome === "pending" ? null : isSuccess(served.status),
+    { name: "answered", value: responseText(record), isGood: record.outcome === "pending" ? null : isSuccess(served.status),
       title: record.finished_at && `${clockTime(record.finished_at)}, after ${latency(served.latency_ms) || "an unknown time"}` },
     delivery ? { name: "device", value: delivery, isGood: delivery.startsWith("Delivered") ? true : delivery.startsWith("Discarded") ? false : null }
-      : { name: "device", value: record.accepted ? "not registered" : "not reached", isGood: record.accepted ? null : false },
+      : record.accepted && { name: "device", value: "not registered", isGood: null },
   ].filter(Boolean);
 }
 
 export function deliveryLine(record) {
-  return h("ol", { class: "way", "aria-label": "Delivery", tabindex: "0" }, steps(record).map(({ name, value, title, isGood }) =>
+  return h("ol", { class: "way", "aria-label": "Delivery" }, steps(record).map(({ name, value, title, isGood }) =>
     h("li", { class: isGood === null ? "" : isGood ? "is-good" : "is-bad", title: title || null }, h("span", { class: "quiet" }, name), h("strong", {}, visible(value, { limit: 80 })))));
 }

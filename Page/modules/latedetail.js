@@ -3,7 +3,7 @@ import { h } from "./dom.js";
 
 export class LateDetail {
   constructor() {
-    this.element = h("section", { class: "detail", "aria-label": "Push", "aria-busy": "true" });
+    this.element = h("section", { class: "detail", "aria-label": "Push", "aria-busy": "true" }, h("p", { class: "detail-empty quiet" }, "Loading …"));
     this.detail = null;
     this.act = () => {};
   }

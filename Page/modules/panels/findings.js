@@ -34,14 +34,15 @@ export class FindingsPanel {
     const problem = counts ? counts.findingsProblem : snapshot.failure;
     if (!this.element.isConnected || (counts === null && problem === null)) return;
     const items = counts?.findings?.items.toSorted((a, b) => b.count - a.count || (a.finding < b.finding ? -1 : 1));
-    const key = JSON.stringify(items ?? problem.message);
+    const hasPushes = counts?.all.total > 0;
+    const key = JSON.stringify([items ?? problem.message, hasPushes]);
     if (key === this.drawn) return;
     this.drawn = key;
     this.partial.hidden = !counts?.part;
     this.partial.textContent = counts?.part ? `Only of ${counts.part}.` : "";
     const focused = document.activeElement?.dataset?.key;
     replace(this.list, !items ? h("p", { class: "notice is-error" }, problem.message) : items.length ? items.map((item) => this.card(item, counts.findings.timeline))
-      : h("p", { class: "notice" }, "No findings: no push shows a known mistake."));
+      : h("p", { class: "notice" }, hasPushes ? "No findings: no push shows a known mistake." : "No findings: there are no pushes yet."));
     if (focused) this.list.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
   }
 

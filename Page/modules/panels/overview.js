@@ -69,8 +69,8 @@ export class OverviewPanel {
       tile("Device tokens", count(stats.device_tokens)), tile("Connections", count(stats.connections)),
       tile("Success after a retry", count(acceptance.pushes)),
       // What a provider waits for, from its first attempt. The time of one response is the mock's own, unless a rule delays it.
-      acceptance.pushes > 0 && [tile("Time to success, median", latency(acceptance.median_ms)), tile("Time to success, longest", latency(acceptance.max_ms))],
-      delay.retries > 0 && [tile("Wait before a retry, median", latency(delay.median_ms)), tile("Wait before a retry, longest", latency(delay.max_ms))],
+      acceptance.pushes > 0 && tile("Time to success", latency(acceptance.median_ms), `median, ${latency(acceptance.max_ms)} at most`),
+      delay.retries > 0 && tile("Wait before a retry", latency(delay.median_ms), `median, ${latency(delay.max_ms)} at most`),
       response.max_ms >= SLOW && tile("Slowest response", latency(response.max_ms)),
       stats.evicted > 0 && tile("Evicted", count(stats.evicted)));
     replace(this.lists, delayChart("Waits before retries", delay.buckets ?? [], "APNs asks for longer and longer waits: they should grow from attempt to attempt."), LISTS.map(([member, field, title]) => ranking(title,
