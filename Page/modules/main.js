@@ -11,7 +11,7 @@ import * as keys from "./keys.js";
 import { LateDetail } from "./latedetail.js";
 import { Live } from "./live.js";
 import { noteInbox, shown, start as startRoute } from "./route.js";
-import { recount } from "./snapshot.js";
+import { recount, recountNow } from "./snapshot.js";
 import { StoreState } from "./storestate.js";
 import * as theme from "./theme.js";
 import { actions, changeTheme, showViews } from "./views.js";
@@ -49,7 +49,11 @@ function showLive() {
   document.title = number > 0 ? `(${count(number)}) apns-mock` : "apns-mock";
 }
 
-const refreshInbox = throttled(() => inbox.refresh(), 500);
+// What was deleted leaves the list and the sidebar at once, also during a pause.
+const afterDeletion = throttled(() => {
+  inbox.refresh({ isForced: true });
+  recountNow();
+}, 500);
 const refreshFaults = throttled(() => loadFaults(), 1500);
 const loadFaults = () => panels.faults?.load();
 const handlers = {
@@ -59,14 +63,14 @@ const handlers = {
   "profile": loadFaults,
   "rule": loadFaults,
   "reset": ({ reset }) => {
-    if (reset.includes("inbox")) refreshInbox();
+    if (reset.includes("inbox")) afterDeletion();
     if (reset.includes("clock")) readClock();
     loadFaults();
     panels[shown.view]?.refresh?.();
   },
-  "deleted": () => refreshInbox(),
+  "deleted": afterDeletion,
   "clock": () => readClock(),
-  "gap": () => refreshInbox(),
+  "gap": afterDeletion,
 };
 const live = new Live((event, data) => {
   handlers[event]?.(data);
@@ -77,6 +81,7 @@ const live = new Live((event, data) => {
   connectionState = now;
   reachability.set(now);
   showLive();
+  if (now === "live" && inbox.hasFailed) inbox.reload();
   if (now === "live" && early.isUsed) {
     early.isUsed = false;
     started.then(catchUp);
@@ -120,7 +125,7 @@ async function catchUp() {
   const page = await api.get("/pushes", FIRST_ROWS).catch(() => null);
   if (page === null || shown.q || shown.fold || shown.sort) return; // Another list was loaded since.
   const { rows } = inbox.records;
-  if (page.next !== null && !page.items.some((record) => rows.has(record.seq))) return refreshInbox();
+  if (page.next !== null && !page.items.some((record) => rows.has(record.seq))) return inbox.refresh();
   for (const record of page.items.reverse()) {
     const known = rows.get(record.seq);
     if (!known) inbox.onEvent("push", record);

@@ -19,7 +19,8 @@ const [SHORT_REST, LONG_REST] = [600, 5000];
 export const snapshot = { q: "", invalid: null, failure: null, counts: null, get problem() { return this.invalid ?? this.failure; } };
 const observers = [];
 let waiting = []; // for the next change
-let wake = () => {};
+let wake = () => {}; // ends the rest after a count
+let isUrgent = false; // whether the next count begins without a rest
 
 /** Registers a callback for each change. */
 export function onSnapshot(callback) {
@@ -37,7 +38,13 @@ export function setSearch(q, invalid = null) {
   const isChanged = isNew || invalid !== snapshot.invalid;
   Object.assign(snapshot, { q, invalid, failure: isNew ? null : snapshot.failure });
   if (isChanged) notify();
-  if (isNew) wake();
+  if (isNew) recountNow(); else recount();
+}
+
+/** Counts anew at once, because what is shown is wrong: there is another search, or pushes were deleted. */
+export function recountNow() {
+  isUrgent = true;
+  wake();
   recount();
 }
 
@@ -49,6 +56,7 @@ function notify() {
 /** Counts anew. Returns a promise of the end. */
 export const recount = oneAtATime(async () => {
   if (document.hidden) return;
+  isUrgent = false;
   const began = performance.now();
   const { q } = snapshot;
   try {
@@ -60,7 +68,7 @@ export const recount = oneAtATime(async () => {
     snapshot.failure = error;
   }
   notify();
-  await new Promise((resolve) => {
+  if (!isUrgent) await new Promise((resolve) => {
     wake = resolve;
     setTimeout(resolve, Math.min(LONG_REST, Math.max(SHORT_REST, (performance.now() - began) * 8)));
   });

@@ -375,3 +375,28 @@ def test_the_rest_of_the_list_is_loaded_after_a_failed_request(start, open_page,
     view.page.get_by_role("listbox", name="Pushes, newest first").evaluate("(list) => list.scrollTo(0, list.scrollHeight)")
     view.page.locator(".row .row-title").get_by_text("Push 0", exact=True).wait_for()
     view.complaints.clear()  # The browser logs the aborted request.
+
+
+def test_what_others_delete_leaves_the_list_and_the_sidebar_at_once(start, open_page, provider, device):
+    server = start()
+    one = provider(server)
+    view = open_page(server).live()
+    one.alert(device, "Before the pause")
+    view.await_rows(1)
+    view.page.keyboard.press(".")
+    server.api("POST", "/reset", {"inbox": True})
+    view.await_rows(0)
+    view.page.keyboard.press(".")
+    # The rest between two counts ends only when it is released.
+    view.page.evaluate("""() => {
+        const original = setTimeout;
+        window.held = [];
+        window.setTimeout = (action, ms, ...more) => (ms >= 600 ? window.held.push(action) : original(action, ms, ...more));
+    }""")
+    one.alert(device, "After the pause")
+    view.await_rows(1)
+    number = "document.querySelector('[data-group=all] .group-count')?.textContent"
+    view.until(f"() => {{ for (const action of window.held.splice(0)) action(); return {number} === '1'; }}")
+    server.api("DELETE", "/pushes", all="true")
+    view.until(f"() => {number} === '0'")
+    view.await_rows(0)
