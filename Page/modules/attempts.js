@@ -1,8 +1,28 @@
-// A strip with the attempts of one push: `12:03:05 503 → 12:03:06 503 → 12:03:09 200`.
+// The attempts of pushes, and a strip with those of one: `12:03:05 503 → 12:03:06 503 → 12:03:09 200`.
 import { button, h } from "./dom.js";
 import { clockTime } from "./format.js";
 import { icon } from "./icons.js";
+import { isNamed } from "./seq.js";
 import { responseText } from "./summary.js";
+
+/** The fields by which `seriesOf` finds the attempts of a push. */
+export const SERIES_FIELDS = "seq,attempt,push_key,received_at,outcome,accepted,served";
+
+/**
+ * The attempts of each push, in the order of their times: those with the same key, as long as their numbers increase. In a report,
+ * equal pushes of two tests are not the same push.
+ */
+export function seriesOf(attempts) {
+  const newest = new Map();
+  const all = [];
+  for (const one of attempts.toSorted((first, second) => Date.parse(first.received_at) - Date.parse(second.received_at) || first.seq - second.seq)) {
+    const key = [one.push_key, isNamed(one.seq) ? one.seq.split(":")[0] : "", one.run, one.test_number].join(" ");
+    const series = newest.get(key);
+    if (series && one.attempt > series.at(-1).attempt) series.push(one);
+    else all.push(newest.set(key, [one]).get(key));
+  }
+  return all;
+}
 
 /** Null for a push with a single attempt. */
 export function attemptsStrip(attempts, record, open) {

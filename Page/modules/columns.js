@@ -8,7 +8,7 @@ import { store, stored } from "./settings.js";
 
 /**
  * `sort` is the field of the API; a column without it cannot be sorted. A column whose width was not changed shrinks to `least`
- * in a narrow list, and has at most `share` percent of it; `grows` takes the remaining width.
+ * in a narrow list, and has at most `share` percent of it; `grows` takes the remaining width. `grouped`: the least width if retries are grouped.
  */
 export const COLUMNS = [
   { id: "response", name: "Status", sort: "status", width: 62, least: 58 },
@@ -17,7 +17,7 @@ export const COLUMNS = [
   { id: "topic", name: "Topic", sort: "topic", width: 128, least: 72, share: 13 },
   { id: "type", name: "Type", sort: "push_type", width: 96, least: 60 },
   { id: "token", name: "Token", sort: "device_token", width: 76, least: 72 },
-  { id: "attempt", name: "Attempt", sort: "attempt", width: 62, least: 60 },
+  { id: "attempt", name: "Attempt", sort: "attempt", width: 62, least: 60, grouped: 88 },
   { id: "flags", name: "Findings", sort: null, width: 30, least: 30, head: "flag" },
   { id: "priority", name: "Priority", sort: "priority", width: 72, least: 48 },
   { id: "size", name: "Size", sort: "size", width: 80, least: 56 },
@@ -34,6 +34,8 @@ const DEFAULT = ["response", "reason", "title", "topic", "token", "attempt", "fl
 const MIN_WIDTH = 30;
 const GAP = 8; // as in list.css
 const STEP = 16; // pixels for an arrow key
+
+const leastOf = (column) => (shown.fold && column.grouped) || column.least;
 
 export class Columns {
   /** @param onChange called when columns or widths change. */
@@ -59,12 +61,17 @@ export class Columns {
 
   /** The columns as a CSS grid. */
   get template() {
-    return this.shown.map(({ id, least, width, grows, share }) => (grows ? `minmax(${this.widths[id] ?? least}px, 1fr)` : this.widths[id] ? `${this.widths[id]}px` : `minmax(${least}px, ${share ? `min(${width}px, ${share}%)` : `${width}px`})`)).join(" ");
+    return this.shown.map((column) => {
+      const { id, grows, share } = column;
+      const least = leastOf(column);
+      const width = `${Math.max(column.width, least)}px`;
+      return grows ? `minmax(${this.widths[id] ?? least}px, 1fr)` : this.widths[id] ? `${this.widths[id]}px` : `minmax(${least}px, ${share ? `min(${width}, ${share}%)` : width})`;
+    }).join(" ");
   }
 
   /** The least width of all columns in pixels. */
   get width() {
-    return this.shown.reduce((sum, one) => sum + (this.widths[one.id] ?? one.least), 0) + (this.shown.length - 1) * GAP + 24;
+    return this.shown.reduce((sum, one) => sum + (this.widths[one.id] ?? leastOf(one)), 0) + (this.shown.length - 1) * GAP + 24;
   }
 
   drawMenu() {

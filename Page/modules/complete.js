@@ -1,9 +1,10 @@
 // Completion of fields and values in the search field: an ARIA combobox with a list of suggestions.
-import { get } from "./api.js";
+import { get, hasServer } from "./api.js";
 import { h, replace } from "./dom.js";
 import { count, tail } from "./format.js";
 import { nextSnapshot, recount, snapshot } from "./snapshot.js";
-import { OUTCOMES } from "./outcomes.js";
+import { OUTCOMES, outcomeText } from "./outcomes.js";
+import { KIND_NAMES } from "./summary.js";
 import { quoted } from "./terms.js";
 import { visible } from "./visible.js";
 
@@ -38,6 +39,12 @@ const VALUE_GROUPS = {
   rule: ["Fault rules", "rule"], finding: ["Findings", null],
 };
 const FIELD_GROUP = "Fields";
+// What the page writes for a value, if that is something else.
+const SHOWN_AS = {
+  outcome: outcomeText, type: (type) => [KIND_NAMES[type], type === "background" && "silent", type === "liveactivity" && "live activity"].filter(Boolean).join(" "),
+};
+const MAX_DEVICES = 200;
+const TOKEN_START = 16; // characters that no other device token has
 const MAX_OF_FIELD = 4;
 const SHOWN = 12;
 
@@ -84,20 +91,29 @@ export class Completion {
     if (active >= 0 && active < Math.min(fields.length, this.options.length)) this.move(active + 1);
   }
 
-  /** Values of any field that a word is part of, grouped by field, with their numbers. */
+  /** Values of any field that a word is part of, grouped by field, with their numbers: as the API has them, or as the page writes them. */
   async anyValues({ value }) {
     const wanted = value.toLowerCase();
     if (wanted.length < 2) return [];
+    const isFound = (field, name) => name.toLowerCase().includes(wanted) || (SHOWN_AS[field]?.(name) ?? "").toLowerCase().includes(wanted);
     const number = /^#?([0-9]{1,15})$/.exec(value);
     const found = number ? [{ text: `#${number[1]}`, value: `#${number[1]}`, note: "the push with this number", group: "Number" }] : [];
-    const [{ all }, findings] = await Promise.all([this.counts(), this.known("finding")]);
+    const [{ all }, findings, devices] = await Promise.all([this.counts(), this.known("finding"), this.devicesOf(wanted)]);
     const values = { ...Object.fromEntries(Object.entries(VALUE_GROUPS).map(([field, [, member]]) => [field, member ? Object.entries(all[member].counts) : []])), finding: findings.map(([name, note]) => [name, note]) };
     for (const [field, [group]] of Object.entries(VALUE_GROUPS)) {
-      for (const [name, number] of values[field].filter(([name]) => name.length > 1 && name.toLowerCase().includes(wanted)).slice(0, MAX_OF_FIELD)) {
+      for (const [name, number] of values[field].filter(([name]) => name.length > 1 && isFound(field, name)).slice(0, MAX_OF_FIELD)) {
         found.push({ text: `${field}:${quoted(name)}`, value: name, note: typeof number === "number" ? count(number) : number, group });
       }
     }
-    return found;
+    return [...found, ...devices];
+  }
+
+  /** Devices whose name has the text: a device is searched by its device tokens. */
+  async devicesOf(wanted) {
+    if (!hasServer()) return [];
+    const { items } = await get("/devices", { search: wanted, limit: MAX_DEVICES }).catch(() => ({ items: [] }));
+    const tokens = Map.groupBy(items.filter((one) => one.device?.toLowerCase().includes(wanted)), (one) => one.device);
+    return [...tokens].slice(0, MAX_OF_FIELD).map(([name, all]) => ({ text: all.map((one) => `token:${one.token.slice(0, TOKEN_START)}*`).join(" "), label: `device ${name}`, value: name, note: "the pushes to this device", group: "Devices" }));
   }
 
   async valuesOf(word) {

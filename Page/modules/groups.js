@@ -51,6 +51,7 @@ export class Groups {
         OUTCOMES.filter((name) => this.number(name) || name === "accepted" || name === "rejected" || outcome === name).map((name) => this.line(name, outcomeText(name)[0].toUpperCase() + outcomeText(name).slice(1), name,
           this.number(name), isHere && outcome === name, () => this.toggle("outcome", name))),
         this.line("findings", "With findings", "flag", this.number("findings"), isHere && finding === "*", () => this.toggle("finding", "*"))),
+      isHere && shown.fold && h("p", { class: "group-note quiet" }, "The numbers are those of attempts."),
       snapshot.counts?.part && h("p", { class: "group-note quiet" }, `Below “All”: only ${snapshot.counts.part}.`),
       h("ul", { class: "group-list is-views" }, this.views.map(([view, name]) =>
         this.line(`view ${view}`, name, null, undefined, shown.view === view, () => go({ view, push: null })))),

@@ -1,18 +1,19 @@
 // The inbox view: search, list and the selected push; and the stream of new pushes, which can be paused.
-import { ApiError, get } from "./api.js";
+import { ApiError, get, hasServer } from "./api.js";
 import { serverNow } from "./clock.js";
 import { Columns } from "./columns.js";
 import { showMessage } from "./copy.js";
+import { seriesOf } from "./attempts.js";
 import { button, h, replace } from "./dom.js";
-import { count, pushes, setStart } from "./format.js";
+import { count, counted, pushes, setStart } from "./format.js";
 import { List } from "./list.js";
-import { Records } from "./records.js";
+import { attemptsOf, MAX_KEYS, Records } from "./records.js";
 import { go, linkOf, shown } from "./route.js";
 import { roving } from "./roving.js";
 import { Search } from "./search.js";
 import { isSeq } from "./seq.js";
 import { recount, setSearch, snapshot } from "./snapshot.js";
-import { searchedTexts } from "./terms.js";
+import { conditions, replacedTerm, searchedTexts, withoutTerm } from "./terms.js";
 import { splitter } from "./splitter.js";
 import { Toolbar } from "./toolbar.js";
 import { visible } from "./visible.js";
@@ -21,6 +22,7 @@ const SORTS = [["", "Newest"], ["seq", "Oldest"], ["status", "Status"], ["reason
 const BATCH = 80; // milliseconds in which events are collected
 const PENDING = 200; // milliseconds after which a list that loads looks so
 const MAX_QUEUED = 2000;
+const MAX_SUGGESTED = 6;
 const PRESENCE_INTERVAL = 3000; // milliseconds between checks whether the open push was deleted
 
 export class Inbox {
@@ -36,12 +38,13 @@ export class Inbox {
     this.unseen = 0;
     this.queued = new Map(); // the pushes that arrived during a pause, by seq
     this.dropped = 0; // the number of those that were not kept
+    this.hasFailed = false; // whether the server did not list the pushes
     this.batch = [];
     this.retried = new Set(); // the keys of pushes whose loaded attempts are out of date
     this.records = new Records(() => this.changedRecords());
     const columns = new Columns(() => { this.list.drawAgain(); this.loadStart(); });
     this.list = new List(this.records, columns, {
-      open: (seq) => this.open(seq), isSearch: () => snapshot.q !== "", searchedTexts: () => searchedTexts(snapshot.q), search: actions.addCondition, onDrawn: () => this.loadAttempts(),
+      open: (seq) => this.open(seq), searchedTexts: () => searchedTexts(snapshot.q), search: actions.addCondition, onDrawn: () => this.loadAttempts(),
       onSelect: () => this.toolbar?.update(), onReload: () => this.reload(),
     });
     this.search = new Search(() => this.records.rows.values());
@@ -80,11 +83,6 @@ export class Inbox {
     return this.records.total === 0 && this.records.evicted === 0;
   }
 
-  /** The search query, with the condition for grouped retries. */
-  get query() {
-    return [shown.q, shown.fold ? "is:first" : ""].filter(Boolean).join(" ");
-  }
-
   /** Loads the list; returns a promise of its end. */
   start() {
     this.setPending(true);
@@ -97,6 +95,7 @@ export class Inbox {
     this.fold.setAttribute("aria-pressed", String(now.fold));
     this.order.value = SORTS.some(([value]) => value === now.sort) ? now.sort : "";
     this.list.columns.draw();
+    if (now.fold !== before.fold) this.list.drawAgain();
     if (now.q !== before.q || now.fold !== before.fold || now.sort !== before.sort) this.reload();
     if (now.view === "inbox" && (now.push !== before.push || now.tab !== before.tab || before.view !== "inbox")) this.showPush();
   }
@@ -187,6 +186,7 @@ export class Inbox {
     this.search.showError(null);
     try {
       await this.loadRecords();
+      this.hasFailed = false;
       this.markOld(false);
       this.loadStart();
       onLoaded();
@@ -194,25 +194,27 @@ export class Inbox {
       if (error.name === "AbortError") return;
       if (error.status === 400 && shown.sort && error.message.startsWith("sort ")) go({ sort: "" }, { quietly: true });
       else if (error.status === 400) this.showInvalid(error);
-      else this.list.showNotice(h("p", { class: "notice is-error" }, error.message));
+      else {
+        this.hasFailed = true;
+        this.list.showNotice(h("div", { class: "empty" }, h("p", { class: "notice is-error" }, error.message), button("Try again", () => this.reload())));
+      }
     }
     this.callbacks.onPause();
   }
 
   /** Loads the search and follows it. An invalid search leaves the list as it is; if there is none yet, all pushes are loaded. */
   async loadRecords() {
-    const { query, followed } = this;
-    // Before loading, so that no push between the two is missed. Retries are followed as well when they are grouped,
-    // because they change the row of the first attempt.
+    const { followed } = this;
+    // Before loading, so that no push between the two is missed.
     this.followQuery(shown.q);
     try {
       const search = shown.q;
-      await this.records.load(query, shown.sort, (share) => this.showProgress(share));
+      await this.records.load(search, { sort: shown.sort, isGrouped: shown.fold }, (share) => this.showProgress(share));
       setSearch(search);
     } catch (error) {
       if (error instanceof ApiError && error.status === 400) {
         this.followQuery(followed ?? "");
-        if (followed === undefined) await this.records.load("", "");
+        if (followed === undefined) await this.records.load("");
       }
       throw error;
     }
@@ -269,7 +271,8 @@ export class Inbox {
 
   /** How many pushes the list has, of how many. Of a list that is not read completely it is at least the number of those read. */
   countText() {
-    const { matched, total, q, loaded, newer } = this.records;
+    const { matched, total, q, loaded, newer, attempts, isGrouped } = this.records;
+    if (isGrouped) return `${pushes(matched)}, ${counted(attempts, "attempt")}`;
     const all = matched === null ? Math.max(total, loaded.length + newer.length) : Math.max(total, matched);
     const of = q && matched !== all ? ` of ${count(all)}` : "";
     const known = matched ?? loaded.length + newer.length;
@@ -282,35 +285,54 @@ export class Inbox {
   }
 
   emptyNotice() {
-    if (this.records.q && this.records.total) {
-      return h("div", { class: "empty" }, h("p", {}, "No pushes match."), button("Show all", () => go({ q: "", fold: false })));
+    const { q, total } = this.records;
+    if (q && total) {
+      return h("div", { class: "empty" }, h("p", {}, "No pushes match."), this.suggestions(q), h("p", { class: "field-row" }, button(`Show all ${pushes(total)}`, () => go({ q: "" }), { class: "primary" }), button("Search syntax", (event) => {
+        event.stopPropagation(); // A click outside of the sheet closes it.
+        this.search.showSheet(true);
+      })));
     }
     return h("div", { class: "empty" }, h("p", {}, "No pushes yet."), h("p", { class: "quiet" }, "Pushes appear here when a provider sends them."),
-      button("Connect a client", () => go({ view: "connect" }), { class: "primary" }));
+      h("p", { class: "field-row" }, button("Connect a client", () => go({ view: "connect" }), { class: "primary" }), hasServer() && button("Send a test push", () => this.detail.compose())));
   }
 
-  /** Loads all attempts of the visible pushes, for grouped rows. Until then a row shows its first attempt. */
+  /** Searches that find something, for one that finds nothing: values that have its words, and the search without one of its conditions. */
+  suggestions(q) {
+    if (this.suggested?.q === q) return this.suggested.element;
+    const element = h("div", { class: "suggestions" });
+    this.suggested = { q, element };
+    const all = conditions(q);
+    const valuesOf = (one) => this.search.completion.anyValues(one).catch(() => []);
+    const isPhrase = all.length > 1 && all.every((one) => one.field === null && !one.isNegated);
+    Promise.all([isPhrase ? valuesOf({ value: q }).then((found) => found.map((other) => ({ ...other, q: other.text }))) : [], ...all.map(async (one, index) => {
+      const found = one.isNegated ? [] : await valuesOf(one);
+      return found.map((other) => ({ ...other, q: replacedTerm(q, index, other.text) }));
+    })]).then((found) => {
+      const others = found.flat().filter((other) => other.q !== q).slice(0, MAX_SUGGESTED);
+      replace(element, others.length > 0 && [h("p", { class: "quiet" }, "Search instead"), others.map((other) => button([visible(other.label ?? other.text, { limit: 60 }), h("span", { class: "quiet" }, ` ${other.note}`)], () => go({ q: other.q }), { class: "small" }))],
+        all.length > 1 && [h("p", { class: "quiet" }, "Without a condition"), all.map((one, index) => button(visible(one.text, { limit: 60 }), () => go({ q: withoutTerm(q, index) }), { class: "small", "aria-label": `Remove ${one.text}` }))]);
+    });
+    return element;
+  }
+
+  /** Loads all attempts of the visible pushes, for grouped rows. */
   async loadAttempts() {
     if (!shown.fold) {
       this.list.attempts = null;
       return;
     }
     this.list.attempts ??= new Map();
-    const rows = [...this.list.drawn.values()].map((one) => one.row).filter((row) => row && row.outcome !== "accepted");
-    const wanted = rows.map((row) => row.push_key).filter((key) => key && (!this.list.attempts.has(key) || this.retried.has(key))).slice(0, 60);
+    // A push that was accepted at once has no other attempts.
+    const rows = [...this.list.drawn.values()].map((one) => one.row).filter((row) => row && (row.attempt > 1 || row.outcome !== "accepted"));
+    const wanted = rows.filter((row) => !this.list.attempts.has(row.seq) || this.retried.has(row.push_key)).slice(0, MAX_KEYS);
     if (!wanted.length) return;
-    for (const key of wanted) {
-      this.retried.delete(key);
-      if (!this.list.attempts.has(key)) this.list.attempts.set(key, null);
+    for (const row of wanted) {
+      this.retried.delete(row.push_key);
+      if (!this.list.attempts.has(row.seq)) this.list.attempts.set(row.seq, null);
     }
-    const q = wanted.map((key) => `push_key:${key}`).join(" ");
-    const page = await get("/pushes", { q, limit: 1000, fields: "seq,attempt,push_key,outcome,accepted,served" }).catch(() => null);
-    const series = new Map();
-    for (const push of page?.items ?? []) {
-      // A key recurs when a push is repeated much later; then the last series applies.
-      series.set(push.push_key, [...(push.attempt === 1 ? [] : series.get(push.push_key) ?? []), push]);
+    for (const series of seriesOf(await attemptsOf([...new Set(wanted.map((row) => row.push_key))]))) {
+      for (const one of series) this.list.attempts?.set(one.seq, series);
     }
-    for (const [key, attempts] of series) this.list.attempts?.set(key, attempts);
     this.list.draw();
   }
 
@@ -334,15 +356,16 @@ export class Inbox {
     }, BATCH);
   }
 
-  processBatch() {
-    let added = 0;
-    for (const record of this.batch) {
+  async processBatch() {
+    const { batch, records } = this;
+    this.batch = [];
+    for (const record of batch) {
       if (shown.fold) this.retried.add(record.push_key);
-      if (!(shown.fold && record.attempt > 1) && this.records.add(record)) added += 1;
       this.detail.update(record);
     }
-    this.batch = [];
-    this.records.total += added;
+    const found = records.addAll(batch);
+    const added = typeof found === "number" ? found : await found;
+    if (!records.isGrouped) records.total += added;
     this.list.grew(added);
     this.changedRecords();
     if (added && document.hidden) this.unseen += added;

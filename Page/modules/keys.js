@@ -4,8 +4,8 @@ import { button, h } from "./dom.js";
 
 const KEYS = [
   ["j", "next push"], ["k", "previous push"], ["Enter", "open"], ["Esc", "back"], ["/", "search"], ["1 … 6", "tabs of the push"],
-  ["Shift+↑ Shift+↓", "select more"], ["x", "select or unselect"], ["Ctrl+A", "select all of the list"], ["PageUp PageDown Home End", "move further"],
-  ["← →", "on a column header: its width; on the border of the list: that of the list"], ["c", "compare two selected pushes"], ["n", "write a new push"], ["e", "edit and send again"], ["y", "copy the apns-id"], ["[ ]", "previous, next attempt"], [".", "pause or resume"], ["t", "theme"], ["?", "this list"],
+  ["Shift+↑ Shift+↓", "select more"], ["x", "select or unselect"], ["Alt+click", "on a topic, reason, token, … in a row: search it"], ["Ctrl+A", "select all of the list"], ["PageUp PageDown Home End", "move further"],
+  ["← →", "on a column header: its width; on the border of the list: that of the list"], ["c", "compare the selected pushes"], ["n", "write a new push"], ["e", "edit and send again"], ["y", "copy the apns-id"], ["[ ]", "previous, next attempt"], [".", "pause or resume"], ["t", "theme"], ["?", "this list"],
 ];
 
 /** `actions` has a function for each key, and `escape`. Keys with Ctrl, Alt or Command are left to the browser. */

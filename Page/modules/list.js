@@ -14,7 +14,7 @@ const OVERSCAN = 8;
 
 export class List {
   /**
-   * `callbacks`: `isSearch()` whether the list has the results of a search, `searchedTexts()` the texts to mark; `open(seq)` shows a push, `search(condition)` adds a condition, `onDrawn()` is called after rows were drawn,
+   * `callbacks`: `searchedTexts()` the texts to mark; `open(seq)` shows a push, `search(condition)` adds a condition, `onDrawn()` is called after rows were drawn,
    * `onSelect()` when the selection changed, `onReload()` sorts again.
    */
   constructor(records, columns, callbacks) {
@@ -116,10 +116,9 @@ export class List {
     }
     element.setAttribute("aria-posinset", index + 1);
     element.setAttribute("aria-setsize", length);
-    const attempts = this.attempts?.get(row?.push_key) ?? null;
-    const isSearch = this.callbacks.isSearch();
-    if (drawn.isFilled && drawn.row === row && drawn.attempts === attempts && drawn.isSearch === isSearch) return;
-    Object.assign(drawn, { row, attempts, isSearch, isFilled: true });
+    const attempts = this.attempts?.get(row?.seq) ?? null;
+    if (drawn.isFilled && drawn.row === row && drawn.attempts === attempts) return;
+    Object.assign(drawn, { row, attempts, isFilled: true });
     if (!row) {
       const isMissing = seq !== null && this.records.missing.has(seq);
       element.setAttribute("aria-label", isMissing ? "evicted from the inbox" : "loading");
@@ -128,8 +127,8 @@ export class List {
     }
     element.id = `push-${seq}`;
     element.dataset.seq = seq;
-    element.setAttribute("aria-label", rowLabel(row));
-    replace(element, this.isNarrow ? rowLines(row, attempts, isSearch) : rowCells(row, this.columns.shown, attempts, isSearch));
+    element.setAttribute("aria-label", rowLabel(row, attempts));
+    replace(element, this.isNarrow ? rowLines(row, attempts) : rowCells(row, this.columns.shown, attempts));
   }
 
   /** Draws all rows anew, because the columns or the width changed. */
@@ -179,10 +178,16 @@ export class List {
 
   /** Keeps the top row in place after a reload with `added` new rows. */
   keepPlace(added) {
-    const index = Math.floor(this.box.scrollTop / this.rowHeight);
-    const top = this.box.scrollTop < this.rowHeight / 2 ? null : [...this.drawn.values()].find((one) => one.index === index);
-    this.anchor = top?.row ? { seq: top.row.seq, offset: this.box.scrollTop - index * this.rowHeight } : null;
+    if (this.box.scrollTop >= this.rowHeight / 2) this.keepRows();
     if (this.anchor) this.setUnseen(this.unseen + added);
+  }
+
+  /** Keeps the rows in place when they are drawn next: the first visible one that is still in the list. */
+  keepRows() {
+    const index = Math.floor(this.box.scrollTop / this.rowHeight);
+    const top = [...this.drawn.values()].filter((one) => one.row && one.index >= index && this.records.indexOf(one.row.seq) >= 0)
+      .reduce((one, other) => (one === null || other.index < one.index ? other : one), null);
+    this.anchor = top && { seq: top.row.seq, offset: this.box.scrollTop - top.index * this.rowHeight };
   }
 
   findPlace() {
@@ -215,9 +220,8 @@ export class List {
       return this.draw();
     }
     const wasAtTop = this.box.scrollTop < this.rowHeight / 2;
-    if (added && (!wasAtTop || this.isOver)) {
-      this.setHeight();
-      this.box.scrollTop += added * this.rowHeight;
+    if ((added || this.records.isGrouped) && (!wasAtTop || this.isOver)) {
+      this.keepRows();
       this.setUnseen(this.unseen + added);
       return this.drawNow(); // Draws immediately, so that rows and scroll position change together.
     }
@@ -253,7 +257,7 @@ export class List {
     if (!seq) return;
     if (event.shiftKey) this.selection.extend(seq);
     else if (event.ctrlKey || event.metaKey || this.isTapSelecting) this.selection.toggle(seq);
-    else if (condition) this.callbacks.search(condition);
+    else if (condition && event.altKey) this.callbacks.search(condition);
     else {
       this.selection.set(seq);
       this.callbacks.open(seq);
@@ -299,7 +303,7 @@ export class List {
       const seq = row?.seq ?? null;
       element.setAttribute("aria-selected", String(seq !== null && this.selection.has(seq)));
       element.classList.toggle("is-current", seq !== null && seq === current);
-      if (seq !== null && seq === this.opened) element.setAttribute("aria-current", "true");
+      if (seq !== null && (seq === this.opened || this.attempts?.get(seq)?.some((one) => one.seq === this.opened))) element.setAttribute("aria-current", "true");
       else element.removeAttribute("aria-current");
     }
     if (current !== null && this.drawn.get(current)?.row) this.box.setAttribute("aria-activedescendant", `push-${current}`);

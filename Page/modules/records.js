@@ -1,5 +1,6 @@
 // The pushes that match the search: the seq numbers of all, and the row data of those near the visible part.
 import { get, urlParts } from "./api.js";
+import { seriesOf, SERIES_FIELDS } from "./attempts.js";
 import { FIRST_ROWS, ROW_FIELDS, WITHIN } from "./early.js";
 import { isNamed, isSeq } from "./seq.js";
 import { filterOf } from "./terms.js";
@@ -7,6 +8,8 @@ import { filterOf } from "./terms.js";
 /** The number of pushes that are loaded at once in a list of unknown length. */
 const PART = 1000;
 const KEPT_ROWS = 3000;
+/** The number of pushes whose attempts are requested at once. */
+export const MAX_KEYS = 60;
 /** The largest inbox whose matches are counted although they are not loaded. */
 const MAX_COUNTED = 1_000_000;
 
@@ -26,6 +29,7 @@ export class Records {
   /** @param onChange called after each change. */
   constructor(onChange) {
     this.onChange = onChange;
+    this.adding = Promise.resolve(); // the end of the newest `addAttempts`
     this.clear();
   }
 
@@ -36,6 +40,10 @@ export class Records {
     this.arrivedDuringLoad = null;
     this.q = "";
     this.sort = "";
+    // Whether the list has one row for each push, its newest attempt that matches; then the number of all attempts that match, and the newest seq of one.
+    this.isGrouped = false;
+    this.attempts = 0;
+    this.newestAttempt = 0;
     // Seq numbers: `loaded` in the order of the list; `newer` as received since, oldest first.
     this.loaded = [];
     this.newer = [];
@@ -112,20 +120,19 @@ export class Records {
   }
 
   /**
-   * Loads the pushes that match `q`, in the order of `sort`. Throws `ApiError` for an invalid query.
+   * Loads the pushes that match `q`, in the order of `sort`; if `isGrouped`, one row for each push. Throws `ApiError` for an invalid query.
    * @param onProgress called during a long search with the searched share of the inbox, and with null at its end.
    */
-  async load(q, sort = "", onProgress = () => {}) {
+  async load(q, { sort = "", isGrouped = false } = {}, onProgress = () => {}) {
     this.loading?.abort();
     const { signal } = (this.loading = new AbortController());
     // Pushes that arrive over the stream during the request.
     const arrived = (this.arrivedDuringLoad = []);
     const filter = filterOf(q);
+    const isOrdered = sort !== "" || isGrouped; // then the seq of all rows is loaded first
     let page;
-    let order = null;
     try {
-      if (sort) order = await this.loadOrder(filter, sort, signal);
-      page = sort ? await get("/pushes", { limit: 0 }, { signal }) : await this.firstPage(filter, signal, onProgress);
+      page = isOrdered ? await this.loadOrder({ ...filter, ...(isGrouped ? { group: "push" } : {}) }, sort || "-seq", signal) : await this.firstPage(filter, signal, onProgress);
     } catch (error) {
       if (error.name !== "AbortError") onProgress(null);
       if (this.arrivedDuringLoad === arrived) this.endFailedLoad(arrived);
@@ -135,15 +142,18 @@ export class Records {
     this.clear();
     this.q = q;
     this.sort = sort;
-    this.loaded = order ?? page.items.map((item) => item.seq);
-    for (const item of page.items) this.keep(item);
+    this.isGrouped = isGrouped;
+    this.loaded = page.seqs ?? page.items.map((item) => item.seq);
+    for (const item of page.items ?? []) this.keep(item);
     // With a store, a long list is loaded in parts as far as it is scrolled.
-    this.isPartial = !order && page.matched === null;
-    this.next = page.next;
-    this.expected = order?.length ?? page.matched ?? this.loaded.length + PART;
+    this.isPartial = page.matched === null;
+    this.next = page.next ?? null;
+    this.expected = page.matched ?? this.loaded.length + PART;
+    this.attempts = page.attempts ?? 0;
+    this.newestAttempt = isGrouped ? this.newest : 0;
     this.total = page.total;
     this.evicted = page.evicted;
-    for (const record of arrived) this.add(record);
+    this.addAll(arrived);
     this.onChange();
     if (this.isPartial) this.countAll(filter, page, signal);
     else this.loadRest();
@@ -176,13 +186,13 @@ export class Records {
 
   endFailedLoad(arrived) {
     this.arrivedDuringLoad = null;
-    for (const record of arrived) this.add(record);
+    this.addAll(arrived);
   }
 
   async loadOrder(filter, sort, signal) {
     const isDescending = sort.startsWith("-");
     const query = { ...filter, sort: isDescending ? sort.slice(1) : sort, order: isDescending ? "desc" : "asc" };
-    return (await get("/pushes/seqs", query, { signal })).seqs;
+    return get("/pushes/seqs", query, { signal });
   }
 
   /** Loads the seq numbers of all pushes after the loaded ones. */
@@ -191,7 +201,7 @@ export class Records {
     const controller = (this.rest = new AbortController());
     try {
       const filter = { ...filterOf(this.q), before: this.isPartial ? this.next : this.loaded.at(-1) };
-      for (const seq of await (this.isPartial ? this.loadPart(filter, controller.signal) : this.loadOrder(filter, "-seq", controller.signal))) this.loaded.push(seq);
+      for (const seq of await (this.isPartial ? this.loadPart(filter, controller.signal) : (await this.loadOrder(filter, "-seq", controller.signal)).seqs)) this.loaded.push(seq);
       this.expected = this.loaded.length + (this.isPartial ? PART : 0);
     } catch {
       return; // `want` retries.
@@ -239,6 +249,49 @@ export class Records {
     }
   }
 
+  /** Adds or updates pushes. Returns the number of new rows; if the list is grouped, a promise of it. */
+  addAll(records) {
+    return this.isGrouped ? (this.adding = this.adding.then(() => this.addAttempts(records))) : records.filter((record) => this.add(record)).length;
+  }
+
+  /** Adds or updates attempts of a grouped list. An attempt replaces the earlier ones of its push. */
+  async addAttempts(records) {
+    const list = this.loaded;
+    // The first attempt of a new push has no others.
+    const isAlone = (record) => this.indexOf(record.seq) >= 0 || (record.attempt === 1 && (isNamed(record.seq) || record.seq > (this.seqAt(0) ?? 0)));
+    const keys = [...new Set(records.filter((record) => !isAlone(record)).map((record) => record.push_key))];
+    const others = this.sort || this.arrivedDuringLoad ? [] : await attemptsOf(keys);
+    if (list !== this.loaded) return 0; // The list was loaded again, with these.
+    const series = new Map(seriesOf(others).flatMap((attempts) => attempts.map((one) => [one.seq, attempts])));
+    let added = 0;
+    for (const record of records) {
+      const isNew = !this.arrivedDuringLoad && (isNamed(record.seq) ? this.indexOf(record.seq) < 0 : record.seq > this.newestAttempt);
+      if (isNew) {
+        this.newestAttempt = record.seq;
+        this.attempts += 1;
+        this.total += 1;
+      }
+      const listed = (series.get(record.seq) ?? []).filter((one) => one.seq !== record.seq && this.indexOf(one.seq) >= 0);
+      if (listed.some((one) => one.attempt > record.attempt)) continue;
+      for (const one of listed) this.remove(one.seq);
+      if (this.add(record) && !listed.length) added += 1;
+    }
+    return added;
+  }
+
+  /** Removes a row. */
+  remove(seq) {
+    const index = this.indexOf(seq);
+    if (index < 0) return;
+    if (index < this.newer.length) this.newer.splice(this.newer.length - 1 - index, 1);
+    else {
+      this.loaded.splice(index - this.newer.length, 1);
+      this.expected -= 1;
+    }
+    this.positions = null;
+    this.rows.delete(seq);
+  }
+
   /** Adds or updates a push. Returns whether it is new. */
   add(record) {
     if (this.arrivedDuringLoad) {
@@ -270,6 +323,16 @@ export class Records {
     if (isNew || this.rows.has(record.seq)) this.keep(record);
     return isNew;
   }
+}
+
+/** Loads all attempts with these keys, of any push; without those whose request fails. */
+export async function attemptsOf(keys) {
+  const found = [];
+  for (let start = 0; start < keys.length; start += MAX_KEYS) {
+    const q = keys.slice(start, start + MAX_KEYS).map((key) => `push_key:${key}`).join(" ");
+    found.push(...(await get("/pushes", { q, order: "desc", limit: 1000, fields: SERIES_FIELDS }).catch(() => null))?.items ?? []);
+  }
+  return found;
 }
 
 /** The index of `wanted` in a sorted array; -1 if it is not in it. `isBefore` returns whether an element precedes it. */

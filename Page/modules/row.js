@@ -7,35 +7,26 @@ import { responseText, headline } from "./summary.js";
 import { quoted } from "./terms.js";
 import { visible } from "./visible.js";
 
-/** The cells of a row; `attempts` are all attempts of the push if retries are grouped. */
-export function rowCells(row, columns, attempts = null, isSearch = false) {
-  const last = lastAttempt(row, attempts, isSearch);
-  return columns.map((column) => h("span", { class: `cell is-cell-${column.id}` }, CELLS[column.id](row, last, attempts, isSearch)));
-}
-
-/**
- * The attempt whose response a row shows: the last of grouped attempts. In a search it is the one that was found, because
- * another one need not match.
- */
-function lastAttempt(row, attempts, isSearch) {
-  return isSearch ? row : attempts?.at(-1) ?? row;
+/** The cells of a row; `attempts` are all attempts of the push if retries are grouped. Then the row shows the newest one that matches the search. */
+export function rowCells(row, columns, attempts = null) {
+  return columns.map((column) => h("span", { class: `cell is-cell-${column.id}` }, CELLS[column.id](row, attempts)));
 }
 
 const CELLS = {
-  response: (row, last) => outcome(last),
+  response: (row) => outcome(row),
   title: (row) => title(row),
-  reason: (row, last) => reason(last),
+  reason: (row) => reason(row),
   topic: (row) => topic(row),
   type: (row) => row.apns?.push_type && term("type", row.apns.push_type, visible(row.apns.push_type, { limit: 40 })),
   token: (row) => token(row),
-  attempt: (row, last, attempts, isSearch) => attemptChip(row, attempts, { isShort: true, isSearch }),
+  attempt: (row, attempts) => attemptChip(row, attempts, { isShort: true }),
   flags: (row) => flags(row),
   priority: (row) => row.apns?.priority ?? "",
   size: (row) => (row.request?.size ? h("span", { class: isNearLimit(row) ? "is-warning" : "" }, size(row.request.size.bytes)) : ""),
-  latency: (row, last) => latency(last.served?.latency_ms),
+  latency: (row) => latency(row.served?.latency_ms),
   connection: (row) => row.connection?.id && term("connection", row.connection.id, row.connection.id),
   collapse: (row) => row.apns?.collapse_id && term("collapse", row.apns.collapse_id, visible(row.apns.collapse_id, { limit: 64 })),
-  outcome: (row, last) => h("span", { class: `word is-${last.outcome}` }, outcomeText(last.outcome)),
+  outcome: (row) => h("span", { class: `word is-${row.outcome}` }, outcomeText(row.outcome)),
   seq: (row) => numberOf(row),
   clock: (row) => h("time", { class: "row-clock", datetime: row.received_at, title: fullTime(row.received_at) }, clockTime(row.received_at)),
   since: (row) => h("span", { class: "row-clock", title: "Since the first push of the inbox" }, sinceStart(row.received_at)),
@@ -43,23 +34,21 @@ const CELLS = {
 };
 
 /** The two lines of a row in a narrow list. */
-export function rowLines(row, attempts = null, isSearch = false) {
-  const last = lastAttempt(row, attempts, isSearch);
-  const chip = attemptChip(row, attempts, { isSearch });
+export function rowLines(row, attempts = null) {
   return [
-    outcome(last), title(row), time(row),
+    outcome(row), title(row), time(row),
     h("span", { class: "row-facts" },
-      h("span", { class: `word is-${last.outcome}` }, outcomeText(last.outcome)), chip, row.findings?.length > 0 && flags(row), reason(last), topic(row), token(row),
+      h("span", { class: `word is-${row.outcome}` }, outcomeText(row.outcome)), attemptChip(row, attempts), row.findings?.length > 0 && flags(row), reason(row), topic(row), token(row),
       isNearLimit(row) && h("span", { class: "chip is-finding" }, size(row.request.size.bytes))),
   ];
 }
 
 /**
- * A text that adds a condition to the search when it is clicked. It cannot have the focus, because rows are options of a
- * list; the details of the push have buttons for the same conditions.
+ * A text that adds a condition to the search when it is clicked with Alt; any other click opens the push. It cannot have the focus, because rows
+ * are options of a list; the details of the push have buttons for the same conditions.
  */
 function term(field, value, content) {
-  return h("span", { class: "row-term", data: { term: `${field}:${quoted(value)}` }, title: `Search ${field}:${value}` }, content);
+  return h("span", { class: "row-term", data: { term: `${field}:${quoted(value)}` }, title: `${field}:${value} (Alt+click to search)` }, content);
 }
 
 function outcome(row) {
@@ -75,9 +64,9 @@ function time(row) {
   return h("time", { class: "row-time", datetime: row.received_at, title: fullTime(row.received_at) }, ago(row.received_at));
 }
 
-function reason(last) {
-  if (last.served?.reason) return h("span", { class: "row-reason" }, term("reason", last.served.reason, visible(last.served.reason, { limit: 60 })));
-  return last.served?.reset ? h("span", { class: "row-reason" }, `reset ${last.served.reset}`) : null;
+function reason({ served }) {
+  if (served?.reason) return h("span", { class: "row-reason" }, term("reason", served.reason, visible(served.reason, { limit: 60 })));
+  return served?.reset ? h("span", { class: "row-reason" }, `reset ${served.reset}`) : null;
 }
 
 function topic(row) {
@@ -89,11 +78,15 @@ function token(row) {
   return text ? h("span", { class: "row-token" }, term("token", text, visible(tail(text), { limit: 20 }))) : null;
 }
 
-/** The number of the attempt, or of grouped attempts; `isShort` hides the word that the column's name says. */
-function attemptChip(row, attempts, { isShort = false, isSearch = false } = {}) {
+/** The number of the attempt, of how many if they are grouped, and the last response if it is another; `isShort` hides the word that the column's name says. */
+function attemptChip(row, attempts, { isShort = false } = {}) {
   const word = (text) => (isShort ? h("span", { class: "visually-hidden" }, text) : text);
-  if (attempts?.length > 1) return h("span", { class: "chip", title: attempts.map(responseText).join(" → ") }, attempts.length, word(" attempts"), isSearch && responseText(attempts.at(-1)) !== responseText(row) && ` → ${responseText(attempts.at(-1))}`);
-  if (attempts || !(row.attempt > 1)) return null;
+  if (attempts?.length > 1) {
+    const last = responseText(attempts.at(-1));
+    return h("span", { class: "chip", title: `Attempt ${row.attempt} of ${attempts.at(-1).attempt}: ${attempts.map(responseText).join(" → ")}` },
+      word("attempt "), row.attempt, isShort ? "/" : " of ", attempts.at(-1).attempt, last !== responseText(row) && ` → ${last}`);
+  }
+  if (!(row.attempt > 1)) return null;
   return h("span", { class: "chip" }, term("attempt", row.attempt, h("span", {}, word("attempt "), row.attempt)));
 }
 
@@ -113,7 +106,7 @@ export function nameOf(finding) {
 }
 
 /** The label of a row for screen readers. */
-export function rowLabel(row) {
+export function rowLabel(row, attempts = null) {
   return [`${outcomeText(row.outcome)}, ${responseText(row)}`, row.served?.reason, headline(row).text.slice(0, 120), row.apns?.topic || "no topic",
-    row.attempt > 1 && `attempt ${row.attempt}`, row.findings?.length > 0 && `findings: ${row.findings.map(nameOf).join(", ")}`, clockTime(row.received_at)].filter(Boolean).join(", ");
+    (row.attempt > 1 || attempts?.length > 1) && `attempt ${row.attempt}${attempts?.length > 1 ? ` of ${attempts.at(-1).attempt}` : ""}`, row.findings?.length > 0 && `findings: ${row.findings.map(nameOf).join(", ")}`, clockTime(row.received_at)].filter(Boolean).join(", ");
 }

@@ -3,42 +3,30 @@
 const TERM = /(?:[^\s"]|"(?:[^"\\]|\\.)*")+/g;
 const PARTS = /^((?:[^\s":=<>]|"(?:[^"\\]|\\.)*")+)(?:[:=]|(?=[<>]))(!?)(.*)$/s;
 
-// Words that have one meaning, whatever their field: APNs' reasons, an apns-id, and the number of a push.
-const REASONS = new Set(["BadCertificate", "BadCertificateEnvironment", "BadChannelId", "BadCollapseId", "BadDeviceToken", "BadEnvironmentKeyIdInToken", "BadEnvironmentKeyInToken", "BadExpirationDate", "BadMessageId", "BadPath", "BadPriority",
-  "BadRequestParams", "BadRequestPayload", "BadTopic", "CannotCreateChannelConfig", "ChannelNotRegistered", "DeviceTokenNotForTopic", "DuplicateHeaders", "ExpiredProviderToken", "ExpiredToken", "FeatureNotEnabled", "Forbidden", "IdleTimeout",
-  "InternalServerError", "InvalidProviderToken", "InvalidPushType", "MethodNotAllowed", "MissingChannelId", "MissingChannelQueueSize", "MissingDeviceToken", "MissingProviderToken", "MissingPushType", "MissingTopic", "PayloadEmpty",
-  "PayloadTooLarge", "ServiceUnavailable", "Shutdown", "TooManyProviderTokenUpdates", "TooManyRequests", "TopicDisallowed", "TopicMismatch", "Unregistered", "UnrelatedKeyIdInToken"]);
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+/** Whether a word is the number of a push, such as `#4711`. */
+const isNumber = (word) => /^#[0-9]{1,15}$/.test(word);
 
-/** The field that a word without one belongs to; null for a word that can occur anywhere in a push. */
-function fieldOf(word) {
-  if (UUID.test(word)) return "id";
-  if (/^#[0-9]{1,15}$/.test(word)) return "number";
-  return REASONS.has(word) ? "reason" : null;
-}
-
-/** The sign of a term, `!` or before a letter `-`, and the term without it. */
+/** The sign of a term, `!` or before a letter, a digit or `#` also `-`, and the term without it. */
 function signed(text) {
-  const parts = /^(?:!|-(?=[\p{L}"]))/u.exec(text);
+  const parts = /^(?:!|-(?=[\p{L}\d"#]))/u.exec(text);
   return { isNegated: parts !== null, rest: parts ? text.slice(1) : text };
 }
 
 /**
- * The parameters of the API for a search: words without a field occur anywhere in a push, except those of `fieldOf`.
- * `-` negates as `!` does.
+ * The parameters of the API for a search. A word without a field occurs anywhere in a push, or is one of its values; `#4711` is the number of a
+ * push. `-` negates as `!` does.
  */
 export function filterOf(q) {
-  const numbers = new Set();
+  const [numbers, others] = [new Set(), new Set()];
   const search = terms(q).map((text) => {
     const { isNegated, rest } = signed(text);
-    const field = fieldOf(rest);
-    if (field === "number" && !isNegated) {
-      numbers.add(Number(rest.slice(1)));
-      return "";
-    }
-    return `${isNegated ? "!" : ""}${field === null || field === "number" ? rest : `${field}:${rest}`}`;
+    // A device token as rows show it: its beginning and its end.
+    if (!isNumber(rest)) return `${isNegated ? "!" : ""}${/^[0-9a-f]{4}…[0-9a-f]{4}$/i.test(rest) ? `token:${rest.replace("…", "*")}` : rest}`;
+    (isNegated ? others : numbers).add(Number(rest.slice(1)));
+    return "";
   }).filter(Boolean).join(" ");
-  return { ...(search ? { search } : {}), ...(numbers.size ? { seqs: [...numbers].sort((one, other) => one - other).join(",") } : {}) };
+  const list = (name, of) => (of.size ? { [name]: [...of].sort((one, other) => one - other).join(",") } : {});
+  return { ...(search ? { search } : {}), ...list("seqs", numbers), ...list("!seqs", others) };
 }
 
 function terms(q) {
@@ -51,7 +39,7 @@ export function conditions(q) {
     const { isNegated, rest } = signed(text);
     const parts = PARTS.exec(rest);
     if (parts) return { text, field: parts[1], value: unquoted(parts[3]), isNegated: isNegated !== (parts[2] === "!") };
-    return { text, field: fieldOf(rest), value: unquoted(rest), isNegated };
+    return { text, field: isNumber(rest) ? "number" : null, value: unquoted(rest), isNegated };
   });
 }
 
@@ -76,10 +64,13 @@ export function withTerm(q, field, value) {
   return [...others, ...(value === null ? [] : [`${field}:${quoted(value)}`])].join(" ");
 }
 
-/** The query without the condition at `index`. */
-export function withoutTerm(q, index) {
-  return terms(q).filter((_, other) => other !== index).join(" ");
+/** The query with another text instead of the condition at `index`. */
+export function replacedTerm(q, index, text) {
+  return terms(q).map((one, other) => (other === index ? text : one)).filter(Boolean).join(" ");
 }
+
+/** The query without the condition at `index`. */
+export const withoutTerm = (q, index) => replacedTerm(q, index, "");
 
 /** A value quoted for the query language. A single `*` stays a pattern. */
 export function quoted(value) {

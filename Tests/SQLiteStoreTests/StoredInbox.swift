@@ -107,4 +107,11 @@ extension Inbox {
       query.selection.after = next
     }
   }
+
+  /// Returns the newest attempt of each push that matches, the newest first, and the number of all that match.
+  func grouped(_ parameters: [(name: String, value: String)]) async throws -> (seqs: [Int], attempts: Int) {
+    let context = FilterContext(now: Push.noon, snapshot: snapshot())
+    return try await snapshot().sortedSeqs(
+      of: try await Selection(searching: parameters, in: context), by: .seq, .descending, groupsAttempts: true)
+  }
 }

@@ -45,7 +45,8 @@ import Testing
     [("since", "2026-01-31T12:30:00Z")], [("until", "2026-01-31T12:01:00Z")], [("attempt", "1")], [("size", ">30B")],
     [("header.x-n", "4500")], [("header.x-n", "45*")], [("q", "!header.x-n:9")], [("text", "push 19")],
     [("q", "payload./aps/alert:\"push 7\"")],
-    [("seqs", "3,4090-4100,4499")],
+    [("seqs", "3,4090-4100,4499")], [("!seqs", "1-4089,4100-4498"), ("status", "200")], [("search", "503")],
+    [("search", "!503 push")], [("search", "serviceunavailable")],
     [("after", "4095"), ("before", "4098")], [("is", "duplicate")], [("listener", "2"), ("text", "push 1999")],
   ]
 
@@ -67,6 +68,9 @@ import Testing
         let expected = try await memory.records(query).map(\.seq)
         if round == 1 {
           #expect(try await stored.inbox.records(query).map(\.seq) == expected, "\(query)")
+          let grouped = try await memory.grouped(query)
+          let found = try await stored.inbox.grouped(query)
+          #expect(found.seqs == grouped.seqs && found.attempts == expected.count, "\(query)")
           continue
         }
         for (order, limit, count) in [

@@ -30,6 +30,15 @@ function states(record) {
   return [record.attempt > 1 ? "retry" : "first", record.outcome === "pending" && "pending", record.isDuplicate && "duplicate", record.fault && "faulted", record.upstream?.deviating && "deviating"].filter(Boolean);
 }
 
+/** The values that a word of a search finds although they are not in the text of the push. */
+function valuesOf(record) {
+  return [record.served?.status, record.served?.reason, record.outcome, record.environment, record.apns?.id, record.connection?.id, record.auth?.key_id, record.auth?.team_id,
+    ...injections(record).flatMap((one) => [one.rule, one.profile]), ...(record.findings ?? [])].map((value) => String(value ?? "").toLowerCase());
+}
+
+/** Names of which a word of a search may be a part. */
+const namesOf = (record) => [record.delivery, record.test].map((name) => (name ?? "").toLowerCase());
+
 const texts = new WeakMap();
 function textOf(record) {
   if (!texts.has(record)) texts.set(record, JSON.stringify([record.request?.headers, record.request?.payload, record.request?.payload_error, record.request?.path]).toLowerCase());
@@ -47,16 +56,18 @@ export function matcher(parameters) {
   for (const [name, given] of Object.entries(parameters)) {
     if (["q", "search"].includes(name)) {
       for (const one of conditions(given)) {
-        if (one.field === null) words.push({ value: one.value.toLowerCase(), isNegated: one.isNegated });
+        if (one.field === null) words.push({ value: one.value.toLowerCase(), isNegated: one.isNegated, isText: one.value !== one.text.replace(/^[!-]/, "") });
         else add(groups, one.field, /^(?:!?)(?:[^\s":=<>]|"(?:[^"\\]|\\.)*")+[:=]?!?(.*)$/s.exec(one.text)[1], one.isNegated);
       }
     } else if (name === "scope" || FIELDS[SHORT[name] ?? name]) add(groups, name, String(given), false);
   }
   const tests = [...groups.values()];
   const seqs = parameters.seqs === undefined ? null : ranges(String(parameters.seqs));
+  const excluded = parameters["!seqs"] === undefined ? [] : ranges(String(parameters["!seqs"]));
   const namesKind = groups.has("kind");
   return (record) => (namesKind || record.kind === "push") && (seqs === null || seqs.some(([first, last]) => record.seq >= first && record.seq <= last))
-    && words.every(({ value, isNegated }) => textOf(record).includes(value) !== isNegated)
+    && !excluded.some(([first, last]) => record.seq >= first && record.seq <= last)
+    && words.every(({ value, isNegated, isText }) => (textOf(record).includes(value) || (!isText && (valuesOf(record).includes(value) || (value.length > 2 && namesOf(record).some((name) => name.includes(value)))))) !== isNegated)
     && tests.every(({ of, wanted, unwanted }) => {
       const found = [of(record)].flat().filter((value) => value !== null && value !== undefined);
       const holds = (test) => found.some(test);

@@ -1,5 +1,6 @@
 // Answers the requests of the page from the records that are embedded in a report, instead of a server.
 import { ApiError } from "../api.js";
+import { seriesOf } from "../attempts.js";
 import { matcher } from "./query.js";
 
 const WIDTHS = [1, 5, 10, 50, 100, 500, 1000, 5000, 10000, 30000, 60000, 300000, 600000, 1800000, 3600000, 21600000, 43200000, 86400000, 604800000];
@@ -81,7 +82,7 @@ export class Source {
   }
 
   /** The records that match; those of the last searches are known. */
-  found(records, { fields, limit, order, within, buckets, sort, ...filter }) {
+  found(records, { fields, limit, order, within, buckets, sort, group, ...filter }) {
     const key = JSON.stringify(filter);
     if (!this.known.has(key)) {
       const matches = matcher(filter);
@@ -100,7 +101,8 @@ export class Source {
   }
 
   seqs(records, query) {
-    const found = this.found(records, query);
+    const matches = this.found(records, query);
+    const found = query.group ? seriesOf(matches).map((attempts) => attempts.at(-1)) : matches;
     const key = SORTS[query.sort ?? "seq"];
     if (!key) throw new ApiError(400, { detail: `sort cannot be "${query.sort}"` });
     const sign = query.order === "desc" ? -1 : 1;
@@ -110,7 +112,7 @@ export class Source {
       if (isMissing(first) || isMissing(second)) return isMissing(first) - isMissing(second) || other.seq - one.seq;
       return (first < second ? -1 : first > second ? 1 : 0) * sign || (query.sort === "seq" || !query.sort ? 0 : other.seq - one.seq);
     };
-    return { seqs: found.toSorted(compare).map((one) => one.seq), matched: found.length, total: records.length, evicted: 0 };
+    return { seqs: found.toSorted(compare).map((one) => one.seq), matched: found.length, attempts: matches.length, total: records.length, evicted: 0 };
   }
 
   push(records, id, part) {

@@ -68,15 +68,17 @@ struct PushRoutes: Sendable {
     var parameters = try QueryParameters(request)
     let field = try Self.word(parameters.remove("sort"), "sort", SortField.self) ?? .seq
     let order = try Self.word(parameters.remove("order"), "order", PageQuery.Order.self) ?? .ascending
+    let grouping = try Self.word(parameters.remove("group"), "group", Grouping.self)
     let inbox = source.inbox
     let snapshot = inbox.snapshot()
     let selection = try await Selection(searching: parameters.all, in: source.filterContext(snapshot))
     // A sort needs up to 150 bytes for each record, so there is one at a time. The numbers are kept until they are written.
-    let (seqs, memory) = try await sorts.withPermit {
-      let seqs = try await snapshot.sortedSeqs(of: selection, by: field, order)
+    let (seqs, attempts, memory) = try await sorts.withPermit {
+      let (seqs, attempts) = try await snapshot.sortedSeqs(
+        of: selection, by: field, order, groupsAttempts: grouping != nil)
       let memory = MemoryBudget.Reservation(in: .responses)
       try memory.grow(by: seqs.count * MemoryLayout<Int>.size)
-      return (seqs, memory)
+      return (seqs, attempts, memory)
     }
     let eventLoop = DisconnectCancellation.channel?.eventLoop
     return Response(
@@ -97,6 +99,7 @@ struct PushRoutes: Sendable {
         var end = JSONWriter()
         end.object { end in
           end.member("matched", seqs.count)
+          if grouping != nil { end.member("attempts", attempts) }
           end.member("total", snapshot.count)
           end.member("evicted", snapshot.evicted)
         }
@@ -104,6 +107,12 @@ struct PushRoutes: Sendable {
         try await writer.write(ByteBuffer(bytes: Array("],".utf8) + end.bytes.dropFirst()))
         try await writer.finish(nil)
       })
+  }
+
+  /// How a list is grouped; the raw value is the name.
+  private enum Grouping: String, CaseIterable {
+    /// One record for all selected attempts of a push.
+    case push
   }
 
   /// Returns the case that a parameter names; nil without the parameter.

@@ -305,7 +305,7 @@ package struct StoreQuery: Sendable {
     filter = selection.filter
     conditions = selection.filter.groups.flatMap { ColumnCondition.conditions(of: $0.conditions) }
     let areComplete =
-      selection.filter.seqs == nil
+      selection.filter.seqs == nil && selection.filter.excludedSeqs == nil
       && selection.filter.groups.allSatisfy {
         ColumnCondition.areExact($0.conditions)
       }
@@ -318,21 +318,23 @@ package struct StoreQuery: Sendable {
 
   /// Whether `mayMatch` reads the header fields, and the payload.
   package var readsContents: (headers: Bool, payload: Bool) {
-    let prefilters = filter.groups.lazy.filter { !$0.conditions.matchesMissingValue && !$0.prefilter.isEmpty }.map(
-      \.prefilter)
+    let prefilters = filter.groups.lazy.filter { !$0.conditions.matchesMissingValue && !$0.storePrefilter.isEmpty }.map(
+      \.storePrefilter)
     return (prefilters.contains(where: \.searchesHeaders), prefilters.contains(where: \.searchesBody))
   }
 
   /// The prefilters of conditions on contents for which a database can search, so that it returns fewer records: one for each
   /// field whose conditions must hold.
   package var searchablePrefilters: [FieldPrefilter] {
-    filter.groups.lazy.filter { !$0.conditions.matchesMissingValue }.map(\.prefilter).filter { $0.searchedBytes != nil }
+    filter.groups.lazy.filter { !$0.conditions.matchesMissingValue }.map(\.storePrefilter).filter {
+      $0.searchedBytes != nil
+    }
   }
 
   /// Returns false only if no record with these contents matches. The test takes less time than creating the record.
   package func mayMatch(headers: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer) -> Bool {
     filter.groups.allSatisfy {
-      $0.conditions.matchesMissingValue || $0.prefilter.mayHold(inParts: headers, body: payload)
+      $0.conditions.matchesMissingValue || $0.storePrefilter.mayHold(inParts: headers, body: payload)
     }
   }
 

@@ -39,15 +39,19 @@ extension InboxSnapshot {
 }
 
 extension Selection {
-  /// Creates a selection like `init(_:in:)`, but suspends while the inbox is searched for duplicates.
+  /// Creates a selection like `init(_:in:)`, but suspends while the inbox is searched for duplicates, and for all attempts of
+  /// the selected pushes if a parameter `attempts` is `all`.
   ///
   /// - Throws: `FilterError` for an unknown name or an invalid value; `CancellationError` if the task was cancelled;
   ///   `StoreUnavailable` if the store cannot be read.
   package init(
     searching parameters: some Sequence<(name: String, value: String)>, in context: FilterContext
   ) async throws {
+    var parameters = Array(parameters)
+    let includesAllAttempts = try Self.removeAttempts(from: &parameters)
     try self.init(parameters, in: context.deferringDuplicates)
     try await provideDuplicates(in: context)
+    if includesAllAttempts { try await includeAllAttempts(in: context.snapshot) }
   }
 
   fileprivate mutating func provideDuplicates(in context: FilterContext) async throws {
@@ -58,14 +62,17 @@ extension Selection {
 }
 
 extension PageQuery {
-  /// Creates a query like `init(_:in:)`, but suspends while the inbox is searched for duplicates.
+  /// Creates a query like `init(_:in:)`, but suspends as `Selection.init(searching:in:)` does.
   ///
   /// - Throws: The errors of `Selection.init(searching:in:)`.
   package init(
     searching parameters: some Sequence<(name: String, value: String)>, in context: FilterContext
   ) async throws {
+    var parameters = Array(parameters)
+    let includesAllAttempts = try Selection.removeAttempts(from: &parameters)
     try self.init(parameters, in: context.deferringDuplicates)
     try await selection.provideDuplicates(in: context)
+    if includesAllAttempts { try await selection.includeAllAttempts(in: context.snapshot) }
   }
 }
 

@@ -16,6 +16,12 @@ package struct Filter: Sendable {
     /// The quick test before expensive conditions are evaluated.
     private(set) var prefilter = FieldPrefilter()
 
+    /// Conditions on other fields, of which one is enough instead: a search word may be the value of a field.
+    fileprivate(set) var alternatives: [Group] = []
+
+    /// The quick test in a store, which cannot test the alternatives.
+    var storePrefilter: FieldPrefilter { alternatives.isEmpty ? prefilter : FieldPrefilter() }
+
     /// Whether later conditions on the same field begin a group of their own: true for search words and for the groups
     /// of a scope.
     fileprivate(set) var isSealed = false
@@ -39,6 +45,8 @@ package struct Filter: Sendable {
   private(set) var groups: [Group] = []
   /// The only `seq` values that match, or nil for all.
   var seqs: SeqRanges?
+  /// The `seq` values that do not match, or nil for none.
+  var excludedSeqs: SeqRanges?
   /// Whether a condition names `kind`. Otherwise a selection covers only pushes.
   private(set) var namesKind = false
   private var count = 0
@@ -104,8 +112,8 @@ package struct Filter: Sendable {
     try prepare(condition, in: context)
   }
 
-  /// Adds the condition that a word of a search occurs anywhere in a record. In contrast to several conditions on
-  /// `text`, all words must occur.
+  /// Adds the condition that a word of a search occurs anywhere in a record, or is the value of a field. In contrast to
+  /// several conditions on `text`, all words must occur.
   mutating func add(word term: QueryTerm, in context: FilterContext) throws(FilterError) {
     let named = QueryTerm(name: QueryField.text.rawValue, value: term.value, isNegated: term.isNegated)
     let condition = try QueryCondition(named, additionalNames: [], now: context.now)
@@ -114,6 +122,21 @@ package struct Filter: Sendable {
     var group = Group(condition.subject, name: named.name)
     try group.add(condition)
     group.isSealed = true
+    let terms: [QueryTerm]
+    do throws(StoreUnavailable) { terms = try SearchWord(term.value)?.terms(in: context) ?? [] } catch {
+      (failure, terms) = (error, [])
+    }
+    for other in terms {
+      let condition = try QueryCondition(
+        QueryTerm(name: other.name, value: other.value, isNegated: term.isNegated), additionalNames: [],
+        now: context.now)
+      var alternative = Group(condition.subject, name: other.name)
+      try alternative.add(condition)
+      alternative.isSealed = true
+      try prepare(condition, in: context)
+      // Without a word are those that neither contain it nor have the value.
+      if term.isNegated { insert(alternative) } else { group.alternatives.append(alternative) }
+    }
     insert(group)
   }
 
@@ -204,7 +227,7 @@ package struct Filter: Sendable {
   }
 
   /// Whether the filter has no conditions and so matches every record.
-  package var isEmpty: Bool { groups.isEmpty && seqs == nil }
+  package var isEmpty: Bool { groups.isEmpty && seqs == nil && excludedSeqs == nil }
 
   /// The only device tokens whose records can match, lowercased; nil if the filter names none or a pattern.
   var deviceTokens: [String]? {

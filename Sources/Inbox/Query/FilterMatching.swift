@@ -12,6 +12,7 @@ extension Filter {
   /// Removes the records that do not match.
   borrowing func removeNonMatching(_ batch: inout FilterBatch) {
     if let seqs { batch.keep { _, record in seqs.contains(record.seq) } }
+    if let excludedSeqs { batch.keep { _, record in !excludedSeqs.contains(record.seq) } }
     var someReadWholeRecords = false
     for group in groups where batch.remaining != 0 {
       group.evaluation.removeNonMatching(&batch, group.conditions, of: self)
@@ -45,6 +46,7 @@ extension Record {
   fileprivate borrowing func satisfies(
     byReading group: borrowing Filter.Group, of filter: borrowing Filter, _ cache: inout FilterEvaluationCache
   ) -> Bool {
+    for alternative in group.alternatives where satisfies(alternative, of: filter, &cache) { return true }
     guard withContents({ group.prefilter.mayHold(in: $0, body: $1) }) else {
       return group.conditions.matchesMissingValue
     }

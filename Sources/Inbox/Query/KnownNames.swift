@@ -42,6 +42,17 @@ package struct KnownNames: Sendable {
       hint: "\(guess)\(list)A pattern with * is not checked.")
   }
 
+  /// Returns the fields and the values of which one is `name`, which is in lower case.
+  func faultNames(equalTo name: String) -> [(field: QueryField, value: String)] {
+    faults.flatMap { source in
+      let names = source()
+      return [(QueryField.rule, names.rules), (.profile, names.profiles), (.reason, names.reasons)].flatMap {
+        field, values in
+        values.lazy.filter { $0.lowercased() == name }.map { (field, $0) }
+      }
+    }
+  }
+
   /// The maximum number of names listed in an error.
   private static let listed = 50
 

@@ -26,7 +26,7 @@ package struct Selection: Sendable {
     return selection
   }
 
-  /// Creates a selection from parameters: the fields of a filter, `after`, `before`, `seqs` with a list of records, `q`
+  /// Creates a selection from parameters: the fields of a filter, `after`, `before`, `seqs` with a list of records, `!seqs` with one of those to leave out, `q`
   /// with the text of a query, `search` with a query whose words without a field must occur anywhere in a record, and
   /// `scope` with a query that the records must match as well.
   ///
@@ -56,25 +56,13 @@ package struct Selection: Sendable {
       try QueryText.read(value, allowsWords: true) { term throws(FilterError) in
         if term.name.isEmpty { try filter.add(word: term, in: context) } else { try add(term, in: context) }
       }
-    case "seqs":
-      guard filter.seqs == nil else {
+    case "seqs", "!seqs":
+      let isExcluded = name.hasPrefix("!")
+      guard (isExcluded ? filter.excludedSeqs : filter.seqs) == nil else {
         throw FilterError(field: name, value: value, hint: "Use it once, with all numbers separated by commas.")
       }
-      if context.inbox?.isOfSeveralServers == true {
-        let names = value.split(separator: ",", omittingEmptySubsequences: false)
-        guard names.count <= SeqRanges.maxCount else {
-          throw FilterError(field: name, value: value, hint: "Use at most \(SeqRanges.maxCount) pushes.")
-        }
-        filter.seqs = SeqRanges(
-          Set(try names.map { text throws(FilterError) in try Self.seq(name, String(text), in: context) }).sorted())
-        return
-      }
-      guard let seqs = SeqRanges(value) else {
-        throw FilterError(
-          field: name, value: value,
-          hint: "Use a list such as 4,7-9 of ascending seq values and ranges, at most \(SeqRanges.maxCount) of them.")
-      }
-      filter.seqs = seqs
+      let seqs = try Self.seqs(name, value, in: context)
+      if isExcluded { filter.excludedSeqs = seqs } else { filter.seqs = seqs }
     case "scope":
       let query = try Filter(scope: value, in: context)
       try scope.formIntersection(query)
@@ -109,6 +97,25 @@ package struct Selection: Sendable {
         name: term.name, message: "\(term.name) cannot be negated", hint: "Use \(other), which selects the other side.")
     default: try filter.add(term, additionalNames: additionalNames, in: context)
     }
+  }
+
+  /// Parses a list of records.
+  private static func seqs(_ name: String, _ value: String, in context: FilterContext) throws(FilterError) -> SeqRanges
+  {
+    if context.inbox?.isOfSeveralServers == true {
+      let names = value.split(separator: ",", omittingEmptySubsequences: false)
+      guard names.count <= SeqRanges.maxCount else {
+        throw FilterError(field: name, value: value, hint: "Use at most \(SeqRanges.maxCount) pushes.")
+      }
+      return SeqRanges(
+        Set(try names.map { text throws(FilterError) in try Self.seq(name, String(text), in: context) }).sorted())
+    }
+    guard let seqs = SeqRanges(value) else {
+      throw FilterError(
+        field: name, value: value,
+        hint: "Use a list such as 4,7-9 of ascending seq values and ranges, at most \(SeqRanges.maxCount) of them.")
+    }
+    return seqs
   }
 
   /// Parses the `seq` of a record, or 0: a number, or in a view of several servers a text such as `load_1:4711`.

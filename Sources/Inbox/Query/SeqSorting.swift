@@ -19,33 +19,36 @@ package enum SortField: String, CaseIterable, Sendable {
 }
 
 extension InboxSnapshot {
-  /// The maximum number of records of a store to sort.
-  private static let maxSorted = 1_000_000
-
-  /// Returns the `seq` of all selected records in the order of a field. Records without a value come last in both
-  /// orders; among equal values the newest comes first.
+  /// Returns the `seq` of all selected records in the order of a field, and their number. Records without a value come last
+  /// in both orders; among equal values the newest comes first.
   ///
-  /// Uses up to 16 bytes for each record, and the distinct texts of the field. Suspends after at most 512 records.
+  /// Uses up to 16 bytes for each record, 56 if they are grouped, and the distinct texts of the field. Suspends after at most
+  /// 512 records.
   ///
+  /// - Parameter groupsAttempts: Whether only the newest of the selected attempts of each push is listed.
   /// - Throws: `FilterError` if the selection exceeds the work limit, or has more than a million records of a store;
   ///   `CancellationError` if the task was cancelled.
   package func sortedSeqs(
-    of selection: Selection, by field: SortField, _ order: PageQuery.Order
-  ) async throws -> [Int] {
+    of selection: Selection, by field: SortField, _ order: PageQuery.Order, groupsAttempts: Bool = false
+  ) async throws -> (seqs: [Int], attempts: Int) {
     var keys: [(key: Int64, seq: Int)] = []
+    var attempts = PushAttempts()
     var texts = DistinctTexts()
     let isDescending = order == .descending
     try await forEachSlice(of: selection) { part in
       try records.forEach(in: part) { record in
         keys.append((record.sortKey(field, &texts), record.seq))
+        if groupsAttempts { attempts.add(record) }
         return true
       }
-      guard records.stored == nil || keys.count <= Self.maxSorted else {
-        throw FilterError(
-          name: "sort", message: "more than a million pushes match, which is too many to sort or to list by number",
-          hint: "Select fewer of them, for example with since:-1h, or read pages of GET /api/v1/pushes.")
-      }
+      try checkCollected(keys.count, for: "sort")
       return true
+    }
+    let count = keys.count
+    if groupsAttempts {
+      var newest = Set<Int>(minimumCapacity: count)
+      attempts.forEachPush { if let last = $0.last { newest.insert(last.seq) } }
+      keys.removeAll { !newest.contains($0.seq) }
     }
     if let ranks = texts.ranks {
       for index in keys.indices where keys[index].key != .max { keys[index].key = ranks[Int(keys[index].key)] }
@@ -55,7 +58,7 @@ extension InboxSnapshot {
       if one.key == .max || other.key == .max { return other.key == .max }
       return isDescending ? one.key > other.key : one.key < other.key
     }
-    return keys.map(\.seq)
+    return (keys.map(\.seq), count)
   }
 }
 

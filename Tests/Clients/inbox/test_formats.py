@@ -8,6 +8,8 @@ import urllib.parse
 
 import pytest
 
+from support.browser import Provider
+from support.server import Server
 from support.wire import connect, push_headers
 
 
@@ -214,6 +216,86 @@ def test_a_sorted_list_is_filtered(furnished):
     assert furnished.api("GET", "/pushes/seqs", order="desc", before=3)["seqs"] == [2, 1]
     for query in ({"sort": "nonsense"}, {"order": "up"}, {"sort": ["seq", "size"]}, {"limit": 3}):
         assert furnished.request("GET", "/api/v1/pushes/seqs", **query).status == 400, query
+
+
+def test_attempts_are_grouped_by_push(start, provider, device):
+    """A list has the newest matching attempt of each push, whichever condition finds it; a deletion takes all of them."""
+    server = start("--profile", "flaky-503?rate=1&streak=2")
+    one, other = provider(server), "ab12" * 16
+    assert [one.alert(device, "Again") for _ in range(3)] == [503, 503, 200]
+    assert [one.alert(other, "Twice") for _ in range(2)] == [503, 503]
+    # The same content once more is another push.
+    assert one.alert(device, "Again") == 503
+
+    def grouped(**query):
+        page = server.api("GET", "/pushes/seqs", group="push", order="desc", **query)
+        assert page["matched"] == len(page["seqs"])
+        return page["seqs"], page["attempts"]
+
+    assert grouped() == ([6, 5, 3], 6)
+    assert grouped(q="status:503") == ([6, 5, 2], 5)
+    assert grouped(q="attempt:2") == ([5, 2], 2)
+    assert grouped(q="is:faulted") == ([6, 5, 2], 5)
+    assert grouped(q="finding:hot-retry")[0] == [5, 3]
+    assert grouped(status="200", sort="attempt") == ([3], 1)
+    assert grouped(status="410") == ([], 0)
+
+    def whole(**query):
+        return [record["seq"] for record in server.pushes(attempts="all", **query)]
+
+    assert whole(status="200") == [1, 2, 3] and whole(seqs="5") == [4, 5] and whole(seqs="6") == [6] and whole(status="410") == []
+    for query in ({"group": "topic"}, {"attempts": "none"}):
+        assert server.request("GET", "/api/v1/pushes/seqs", **query).status == 400, query
+    assert server.request("DELETE", "/api/v1/pushes", attempts="all").status == 400, "no push is selected"
+    exported = server.request("GET", "/api/v1/export", seqs="3", attempts="all").body
+    assert server.request("DELETE", "/api/v1/pushes", seqs="3", attempts="all").json == {"deleted": 3}
+    assert server.request("POST", "/api/v1/import", exported, connections="own").status == 200
+    assert grouped() == ([9, 6, 5], 6)
+    # An attempt that was removed alone, and restored with a new number, belongs to its push again.
+    exported = server.request("GET", "/api/v1/export", seqs="4").body
+    server.request("DELETE", "/api/v1/pushes", seqs="4")
+    assert server.request("POST", "/api/v1/import", exported, connections="own").status == 200
+    assert grouped() == ([9, 6, 5], 6) and whole(seqs="5") == [5, 10]
+
+
+@pytest.mark.parametrize(("search", "expected"), [
+    ("503", [2, 3]), ("!503", [1, 4, 5, 6]), ("serviceunavailable", [2]), ("REJECTED", [2, 4]), ("Refused", [2]), ("would-not-show", [6]),
+    ("shipping", [1]), ("nightly", [1]), ("sandbox", [1, 2, 3, 4, 5, 6]), ("MOCKTEAM01", [1, 2, 3, 4, 5, 6]), ("offline", [5]), ("STORED", [5]), ('"503"', [3]), ("50*", [3]), ("refused order", []), ("order 503", [3]),
+])
+def test_a_word_finds_what_people_read_of_a_push(words, search, expected):
+    assert [record["seq"] for record in words.pushes(search=search)] == expected
+
+
+@pytest.fixture(scope="module")
+def words(binary, certs):
+    """A server with six pushes: in a test named `test_shipping`, answered by the rule `refused`, about order 503, rejected, to a device that is
+    offline, and one that shows nothing.
+    """
+    server, device = Server(binary, certs), "cd34" * 16
+    one = Provider(server)
+    run = server.request("POST", "/api/v1/runs", {"name": "nightly"}).json["id"]
+    number = server.request("POST", f"/api/v1/runs/{run}/tests", {"name": "test_shipping"}).json["number"]
+    one.push(device, {"aps": {"alert": "Hello"}})
+    server.api("PATCH", f"/runs/{run}/tests/{number}", {"outcome": "passed"})
+    server.api("PATCH", f"/runs/{run}", {"ended": True})
+    server.api("POST", "/rules", {"name": "refused", "do": {"respond": {"status": 503}}})
+    one.push(device, {"aps": {"alert": "Late"}})
+    server.api("DELETE", "/rules/refused")
+    one.push(device, {"aps": {"alert": "order 503"}})
+    one.push(device, {"aps": {"alert": "None"}}, topic="")
+    server.request("PUT", "/api/v1/fixtures", {"apps": [{"bundle_id": "com.example.app", "team_id": "MOCKTEAM01"}], "devices": [{"id": "anna", "state": "offline",
+        "apps": [{"bundle_id": "com.example.app", "environment": "sandbox", "tokens": {"alert": "ef56" * 16}}]}]})
+    one.push("ef56" * 16, {"aps": {"alert": "Later"}})
+    one.push(device, {"aps": {}})
+    one.close()
+    yield server
+    assert server.stop() == 0
+
+
+def test_records_are_left_out(words):
+    assert [record["seq"] for record in words.pushes(**{"!seqs": "2-3"})] == [1, 4, 5, 6]
+    assert [record["seq"] for record in words.pushes(**{"!seqs": "1"}, seqs="1-2")] == [2]
+    assert words.request("GET", "/api/v1/pushes", **{"!seqs": "2,1"}).status == 400
 
 
 def test_cursors_in_a_search_and_beside_it_both_apply(furnished):

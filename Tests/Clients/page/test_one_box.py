@@ -25,6 +25,8 @@ def search(view, text, number):
 def furnished(binary, certs):
     """A server with three pushes, of which no test changes the number, and a profile that never fires."""
     server = Server(binary, certs, "--profile", "flaky-503?rate=0")
+    server.request("PUT", "/api/v1/fixtures", {"apps": [{"bundle_id": "com.example.app", "team_id": "MOCKTEAM01"}], "devices": [{"id": "anna-iphone", "state": "online",
+        "apps": [{"bundle_id": "com.example.app", "environment": "sandbox", "tokens": {"alert": DEVICE}}]}]})
     one = Provider(server)
     one.push(DEVICE, {"aps": {"alert": {"title": "Order shipped", "body": "Parcel 4711"}}})
     one.push(DEVICE, {"aps": {"alert": "Order paid"}})
@@ -52,6 +54,10 @@ def test_numbers_ids_and_reasons_are_found_as_they_are(furnished, view):
     search(view, "MissingTopic", 1)
     search(view, "#1 #3", 2)
     search(view, "#1 order", 1)
+    search(view, "-#1", 2)
+    search(view, "missingtopic", 1)
+    search(view, "400", 1)
+    search(view, "rejected", 1)
     search(view, "#3 order", 0)
 
 
@@ -92,6 +98,20 @@ def test_suggestions_are_values_of_all_fields_with_their_numbers(view):
     field.fill("exam")
     view.page.locator(".completion-option", has_text="com.example.app").click()
     assert field.input_value() == "topic:com.example.app "
+
+
+def test_a_search_without_results_leads_to_one_with_results(furnished, view):
+    search(view, "missi paid", 0)
+    note = view.page.locator(".list-note")
+    note.get_by_role("button", name="reason:MissingTopic").wait_for()
+    note.get_by_role("button", name="Remove missi").click()
+    rows(view, 1)
+    search(view, "missi", 0)
+    note.get_by_role("button", name="reason:MissingTopic").click()
+    rows(view, 1)
+    search(view, "anna", 0)
+    note.get_by_role("button", name="device anna-iphone").click()
+    rows(view, 3)
 
 
 def test_words_of_a_search_are_marked_in_the_rows(view):

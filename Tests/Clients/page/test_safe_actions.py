@@ -61,6 +61,37 @@ def test_separate_rows_are_selected_by_keyboard(view):
     assert selected.all_inner_texts() == ["Push 1"], "without marks, moving selects"
 
 
+def test_clear_deletes_all_attempts_of_a_grouped_push(start, open_page, provider, device):
+    server = start("--profile", "flaky-503?rate=1&streak=2")
+    one = provider(server)
+    assert [one.alert(device, "Again") for _ in range(3)] == [503, 503, 200]
+    assert one.alert("ab12" * 16, "Other") == 503
+    view = open_page(server, "/?fold=1&q=status:503").live()
+    view.row("Again").locator(".row-title").click()
+    view.action("Clear").click()
+    dialog = view.page.get_by_role("dialog")
+    dialog.get_by_text("Delete 2 pushes with 4 attempts?").wait_for()
+    dialog.get_by_label("The selected push").check()
+    dialog.get_by_text("Delete 1 push with 3 attempts?").wait_for()
+    dialog.get_by_role("button", name="Delete 1 push", exact=True).click()
+    view.await_rows(1)
+    assert [push["seq"] for push in server.pushes()] == [4]
+    view.page.get_by_role("button", name="Undo").click()
+    view.row("Again").locator(".chip", has_text="2/3 → 200").wait_for()
+    assert [(push["attempt"], push["served"]["status"]) for push in server.pushes(after=4)] == [(1, 503), (2, 503), (3, 200)]
+
+
+def test_clear_has_nothing_to_delete_in_a_search_without_pushes(view):
+    view.page.get_by_label("Search pushes").fill("zebra")
+    view.page.get_by_text("No pushes match.").wait_for()
+    view.action("Clear").click()
+    dialog = view.page.get_by_role("dialog")
+    dialog.get_by_text("there is nothing to delete").wait_for()
+    assert "0 pushes" not in dialog.inner_text() and dialog.get_by_role("button", name="Delete").is_disabled()
+    dialog.get_by_label("All 5 pushes").check()
+    assert dialog.get_by_role("button", name="Delete 5 pushes").is_enabled()
+
+
 # Resend
 
 

@@ -190,7 +190,7 @@ def test_a_value_in_a_row_adds_a_condition(furnished, open_page):
     for cell, expected, number in (("topic", "topic:com.example.app", 4), ("token", f"token:{DEVICE}", 4), ("reason", "reason:PayloadTooLarge", 1), ("connection", r"connection:c\d+", 5)):
         rows(view, 5)
         row = view.row("Too long") if cell in ("reason", "topic") else view.row("Order shipped")
-        row.locator(f".is-cell-{cell} .row-term").click()
+        row.locator(f".is-cell-{cell} .row-term").click(modifiers=["Alt"])
         view.until("() => location.search !== ''")
         assert re.fullmatch(expected, query(view))
         assert "push=" not in view.url, "the push does not open"

@@ -59,6 +59,10 @@ VERIFICATIONS = [
     {"expect": [{"match": "topic:com.example.unused"}]},
 ]
 
+# Lists in which the attempts of a push are one row, and selections of all attempts of the pushes that match.
+GROUPED = [f"/pushes/seqs?group=push&q={query}" for query in ("", "status:200", "is:faulted", "attempt:2", "status:4*")] + [
+    "/pushes?attempts=all&limit=1000&fields=seq&q=attempt:2", "/pushes?attempts=all&limit=0&search=503"]
+
 WAITS = [
     {"status": "410", "count": "=3"}, {"reason": "Bad*", "count": "2"}, {"q": "text:für"}, {"after": "5", "count": "20"},
     {"topic": "com.example.unused", "count": "0"}, {"topic": "com.acme.shop", "status": "410"},
@@ -103,7 +107,7 @@ def answers(server, names):
         queries={query: found(query) for query in QUERIES},
         verified=[verify(server, document) for document in VERIFICATIONS],
         waited=[wait(server, query) for query in WAITS],
-        stats=get(server, "/stats"), attempts=get(server, f"/pushes/{names['retried']}"),
+        stats=get(server, "/stats"), grouped=[get(server, path) for path in GROUPED], attempts=get(server, f"/pushes/{names['retried']}"),
     )
 
 
@@ -221,6 +225,12 @@ def test_what_was_not_analyzed_is_not_passed(start, place, requirement):
 def test_attempts_of_an_id_are_the_same(restarted):
     before, after = json.loads(restarted.before.attempts), json.loads(restarted.after.attempts)
     assert before["attempts"] == after["attempts"] and len(after["attempts"]) == 3
+
+
+def test_grouped_attempts_are_the_same(restarted):
+    assert restarted.after.grouped == restarted.before.grouped
+    pushes, retried = (json.loads(restarted.after.grouped[index]) for index in (0, -2))
+    assert pushes["matched"] == len(pushes["seqs"]) < pushes["attempts"] and retried["matched"] > 2
 
 
 def test_statistics_are_the_same(restarted):
