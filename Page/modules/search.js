@@ -9,13 +9,13 @@ import { TimeRange } from "./timerange.js";
 import { visible } from "./visible.js";
 
 const SYNTAX = [
-  ["order shipped", "words that all occur anywhere in the push"], ["status:503", "the response status; also 5*, >=500"], ["reason:Unregistered", "the response reason"],
+  ["order 503", "words that all occur in the push, or are its status, reason, outcome, finding, rule, delivery, test or run"], ["status:503", "the response status; also 5*, >=500"], ["reason:Unregistered", "the response reason"],
   ["outcome:rejected", "accepted, rejected, response_lost, unanswered, unprocessed, incomplete, malformed, pending"], ["is:faulted", "pushes that a fault rule affected"], ["is:deviating", "pushes whose answer from upstream differs from the rules"], ["topic:com.acme.*", "* matches any text"],
   ["type:background", "the push type"], ["token:ab12*", "the device token"], ["text:\"order shipped\"", "this text anywhere in the push"],
   ["payload./aps/badge:>3", "a JSON pointer into the payload"], ["header.apns-priority:5", "a header"], ["larger:3.5K", "and smaller:"],
   ["is:retry", "first, pending, duplicate"], ["finding:*", "any finding"], ["rule:flaky*", "and profile:, the fault"],
   ["delivery:stored*", "the delivery to a registered device"], ["kind:broadcast", "and channel, which are not listed otherwise"],
-  ["-word", "also ! before a condition: not"], ["#4711", "the push with this number; an apns-id and a reason are found as they are"],
+  ["-word", "also ! before a condition: not"], ["#4711", "the push with this number, as -#4711 all others"], ["run:r1", "and test:, the run and the test"],
   ["connection:c17", "and listener:, environment:, key_id:, team_id:"], ["since:-5m", "and until:, a time or an age"], ["!type:alert", "! negates a condition"],
 ];
 
@@ -23,7 +23,7 @@ export class Search {
   /** @param rows returns the loaded rows, whose values are suggested. */
   constructor(rows) {
     this.field = h("input", {
-      id: "search", type: "search", placeholder: "Text, or status:503 topic:com.acme.*", autocomplete: "off", spellcheck: "false",
+      id: "search", type: "search", placeholder: "Text, 503, a reason, a test … or status:5* topic:com.acme.*", autocomplete: "off", spellcheck: "false",
       "aria-label": "Search pushes", "aria-describedby": "search-problem",
       on: { input: () => this.onInput(), keydown: (event) => this.onKey(event) },
     });

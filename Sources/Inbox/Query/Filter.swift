@@ -239,7 +239,9 @@ package struct Filter: Sendable {
   }
 
   /// Whether a condition names `delivery`, which may change after a push has ended.
-  var dependsOnDelivery: Bool { groups.contains { $0.conditions.subject == .field(.delivery) } }
+  var dependsOnDelivery: Bool {
+    groups.contains { group in ([group] + group.alternatives).contains { $0.conditions.subject == .field(.delivery) } }
+  }
 
   /// The number of conditions that read a whole record: those on its text, its payload or its findings.
   var expensiveConditionCount: Int {

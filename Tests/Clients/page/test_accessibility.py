@@ -79,6 +79,7 @@ def test_no_violation_in_what_is_opened(furnished, open_page, name):
     path, steps = OPENED[name]
     view = open_page(furnished, path, reduced_motion="reduce").live()
     view.page.locator(".tab-panel > *" if "push=" in path else ".row .row-title").first.wait_for()
+    view.page.locator("#banner").wait_for()  # It moves what is below.
     for step in steps:
         if len(step) == 1:
             view.page.keyboard.press(step)

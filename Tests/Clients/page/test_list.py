@@ -122,8 +122,11 @@ def test_a_server_that_is_gone_is_announced(start, open_page):
     assert banner.count() == 0
     first.stop()
     banner.get_by_text("Server is not reachable").wait_for(timeout=5000)
+    view.page.get_by_label("Search pushes").fill("zebra")
+    view.page.get_by_role("button", name="Try again").wait_for()
     start(admin=address)
     banner.wait_for(state="hidden")
+    view.page.get_by_text("No pushes yet.").wait_for()
     view.live()
     view.complaints.clear()  # The browser logs each refused connection.
 

@@ -255,7 +255,7 @@ def test_keys_walk_through_attempts(start, open_page, provider, device):
     view.page.go_back()
     view.page.get_by_role("button", name="Group retries").click()
     view.until("() => document.querySelectorAll('.row').length === 1")
-    view.page.locator(".row .chip", has_text="3 attempts").wait_for()
+    view.page.locator(".row .chip", has_text="3/3").wait_for()
 
 
 def test_the_size_is_that_of_the_received_bytes(server, open_page, provider, device):
