@@ -103,7 +103,7 @@ class Composer {
           line("composer-others", "Other headers", this.others, "without authorization: a new token")),
         h("div", { class: "composer-payload" }, h("div", { class: "field-row" }, h("label", { for: "composer-payload" }, "Payload"), this.member, button("Format the payload", () => this.format(), { class: "small" })), this.payload, this.json, this.size),
         h("div", { class: "composer-result" }, this.verdict, this.preview)),
-      h("p", { class: "dialog-buttons" }, h("span", { class: "quiet" }, "Esc keeps the draft."), h("span", { class: "bar-space" }), h("label", { for: "composer-times" }, "Times"), this.times,
+      h("p", { class: "dialog-buttons" }, h("span", { class: "quiet" }, "Esc keeps the draft."), h("span", { class: "bar-space" }), h("span", { class: "composer-times" }, h("label", { for: "composer-times" }, "Times"), this.times),
         button("Cancel", () => this.discard()), this.send));
     this.dialog.addEventListener("input", () => this.check());
     // Rules and devices may have changed while another window was used.

@@ -59,6 +59,26 @@ struct HeldPushTests {
     #expect(try push(fixture) == .storedForPower)
   }
 
+  /// A prediction says what would happen, and that it does not happen.
+  @Test func predictionsCountNothing() throws {
+    let fixture = try fixture(1)
+    func predict(_ priority: UInt8 = 5, _ type: PushType = .background) throws -> (DeliveryState, HoldCause?) {
+      let match = try #require("aa01".withBytes { fixture.registry.match($0, now: fixture.now) })
+      let push = AcceptedPush(target: match.reference, expiration: nil, priority: priority, pushType: type)
+      let found = fixture.registry.predictedDelivery(of: push, now: fixture.now, settings: fixture.settings)
+      return (found.state, found.cause)
+    }
+    for _ in 1...2 { #expect(try predict() == (.delivered, nil)) }
+    #expect(try push(fixture) == .delivered)
+    for _ in 1...2 { #expect(try predict() == (.storedForPower, .backgroundBudget)) }
+    #expect(try predict(10, .alert) == (.delivered, nil))
+    try set(fixture, .forceQuit)
+    #expect(try predict() == (.storedForPower, .forceQuit))
+    try fixture.set(.powerRestricted)
+    #expect(try predict(5, .alert) == (.storedForPower, .powerRestricted))
+    #expect(fixture.stored.isEmpty && received(fixture) == [1])
+  }
+
   /// A push after the end of the period does not overwrite the one that was held, even if `advance` was not called.
   @Test func heldPushIsDeliveredBeforeALaterOne() throws {
     let fixture = try fixture(1)

@@ -25,6 +25,21 @@ import Testing
     #expect(ruleCounters.explain("a")?.fired == (survives ? 2 : 1))
   }
 
+  /// A copy of a plan continues with the counts, and counts for itself.
+  @Test(arguments: [Trigger(first: 2), Trigger(times: 2), Trigger(every: 1, times: 2)])
+  func copiesCountSeparately(trigger: Trigger) {
+    let plan = FaultPlan([
+      .unavailable("a", trigger: trigger), .unavailable("b", when: [Condition.Test(.pushType, .equals("voip"))]),
+    ])
+    #expect(plan.fires())
+    let copy = plan.copy()
+    #expect((0..<2).map { _ in copy.fires() } == [true, false])
+    #expect(copy.ruleCounters.explain("a")?.fired == 2)
+    #expect(plan.ruleCounters.explain("a")?.fired == 1)
+    #expect(plan.ruleCounters.explain("a")?.evaluations == 1)
+    #expect((0..<2).map { _ in plan.fires() } == [true, false])
+  }
+
   /// Counters restart for a rule that is removed and added again, and for a rule of another profile.
   @Test func droppedCounters() {
     let ruleCounters = RuleCounters()

@@ -138,7 +138,7 @@ export class Tracks {
       const data = await loadTrack(connection, { from, until, isAll }, width).catch((error) => ({ error: error.message }));
       const row = this.rows.get(connection.id);
       // What was loaded for another time would be drawn as if nothing else happened in this one.
-      if (!row || key !== this.key) return;
+      if (!row || from !== this.window.from || until !== this.window.until || width !== this.width) return;
       if (JSON.stringify(data) !== JSON.stringify(row.data)) row.data = data;
       row.key = key;
       this.fill(row, connection);

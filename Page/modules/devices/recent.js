@@ -9,7 +9,7 @@ import { visible } from "../visible.js";
 const LOOKED_AT = 500;
 const SHOWN = 4;
 const MAX_CARDS = 60;
-const FIELDS = "seq,outcome,accepted,received_at,request.device_token,request.payload,request.payload_error,request.size,apns,served,verdict.status,verdict.reason";
+const FIELDS = "seq,outcome,accepted,received_at,request.device_token,request.payload,request.payload_error,request.size,apns,served,verdict.status,verdict.reason,delivery,findings";
 
 export class RecentTokens {
   /** `actions`: `open(seq)`, `search(q)`, `change(promise, message)`. */
@@ -60,7 +60,7 @@ export class RecentTokens {
     const set = (next, message) => this.actions.change(put(`/devices/${token}`, { ...registration(device), state: next }), message);
     replace(element,
       h("header", {}, h("h3", { class: "mono", title: token }, tail(token)), h("span", { class: `chip is-${state}` }, state)),
-      device?.topic && h("p", { class: "quiet wrap" }, "registered for ", visible(device.topic)),
+      h("p", { class: "quiet wrap" }, device?.topic ? ["registered for ", visible(device.topic)] : visible(pushes[0]?.apns?.topic ?? "no topic", { limit: 120 })),
       h("div", { class: "screen" }, badge > 0 && h("span", { class: "phone-badge" }, badge), shown.length
         ? shown.slice(0, SHOWN).map((push) => h("button", { type: "button", class: "screen-line", data: { key: `push-${push.seq}` }, on: { click: () => this.actions.open(push.seq) } }, visible(headline(push).text, { limit: 80 })))
         : h("span", { class: "quiet" }, "no notifications"),

@@ -50,9 +50,11 @@ export class RuleForm {
     const field = (label, element, note) => h("div", { class: "field" }, h("label", { for: element.id }, label), element, note && h("p", { class: "quiet" }, note));
     const { name, q, probability, times, ttl } = this.fields;
     this.element = h("details", { class: "card rule-form", on: { toggle: () => this.element.open && this.preview() } }, h("summary", {}, "Add a rule"),
-      h("div", { class: "fields" }, field("Name", name), field("Pushes", q, "A search; without one, all pushes."), field("Action", this.action)), this.parameters,
-      h("div", { class: "fields" }, field("Probability", probability), field("Fire at most", times), field("Remove after", ttl)), this.unseen,
-      h("label", { for: "rule-text", class: "block" }, "JSON with the syntax of a profile file"), this.text, this.result,
+      h("div", { class: "rule-views" },
+        h("div", {}, h("div", { class: "fields" }, field("Name", name), field("Pushes", q, "A search; without one, all pushes."), field("Action", this.action)), this.parameters,
+          h("div", { class: "fields" }, field("Probability", probability), field("Fire at most", times), field("Remove after", ttl)), this.unseen),
+        h("div", {}, h("label", { for: "rule-text", class: "block" }, "JSON with the syntax of a profile file"), this.text)),
+      this.result,
       h("p", {}, button("Add the rule", () => this.add(), { class: "primary" })));
     this.set(FIRST_RULE);
     this.show(FIRST_RULE);

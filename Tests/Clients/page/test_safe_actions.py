@@ -1,8 +1,6 @@
 """Nothing is lost by accident: selections, Resend, Clear, devices, connections, the form of a rule, copying, drafts."""
 
 import json
-import pathlib
-import re
 
 import pytest
 
@@ -267,14 +265,6 @@ def test_the_fields_and_the_json_of_a_rule_agree(start, open_page):
     view.action("Add the rule").click()
     view.action("Remove last").wait_for()
     view.complaints.clear()
-
-
-def test_the_reasons_of_the_form_are_those_of_apns(kept_view):
-    source = (pathlib.Path(__file__).parents[3] / "Sources/Rules/Reason.swift").read_text()
-    statuses = {reason: int(status) for reason, status in re.findall(r'\(\s*"(\w+)", (\d{3}),', source)}
-    found = kept_view.page.evaluate('async () => (await import("/page/modules/panels/reasons.js")).REASONS')
-    offered = {reason: int(status) for status, reasons in found.items() for reason in reasons}
-    assert len(offered) > 30 and offered.items() <= statuses.items()
 
 
 def test_a_pattern_that_is_compared_literally_has_a_hint(start, open_page, provider, device):

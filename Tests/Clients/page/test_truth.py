@@ -83,6 +83,14 @@ def test_each_state_of_a_delivery_has_a_true_text(kept_view):
             assert given.get("delivery", "?") not in preview["why"], given
 
 
+def test_the_reasons_of_the_form_are_those_of_apns(kept_view):
+    source = (pathlib.Path(__file__).parents[3] / "Sources/Rules/Reason.swift").read_text()
+    statuses = {reason: int(status) for reason, status in re.findall(r'\(\s*"(\w+)", (\d{3}),', source)}
+    found = kept_view.page.evaluate('async () => (await import("/page/modules/panels/reasons.js")).REASONS')
+    offered = {reason: int(status) for status, reasons in found.items() for reason in reasons}
+    assert len(offered) > 30 and offered.items() <= statuses.items()
+
+
 def test_the_preview_of_a_stored_push_changes_when_it_is_delivered(start, open_page, provider):
     server = start()
     server.request("PUT", "/api/v1/fixtures", {"devices": [FIXTURES["devices"][0] | {"state": "offline"}]})
