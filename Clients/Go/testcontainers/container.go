@@ -15,6 +15,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 
 	apnsmock "github.com/apns-mock/apns-mock/Clients/Go"
 	"github.com/testcontainers/testcontainers-go"
@@ -43,7 +44,7 @@ func Run(ctx context.Context, image string, options ...testcontainers.ContainerC
 		ContainerRequest: testcontainers.ContainerRequest{
 			Image:        image,
 			ExposedPorts: []string{apnsPort, adminPort},
-			Env:          map[string]string{"APNS_MOCK_ALLOW_HOST": host, "APNS_MOCK_SAN": host},
+			Env:          map[string]string{},
 			WaitingFor:   wait.ForHTTP("/readyz").WithPort(adminPort),
 		},
 		Started: true,
@@ -53,6 +54,8 @@ func Run(ctx context.Context, image string, options ...testcontainers.ContainerC
 			return nil, err
 		}
 	}
+	addHost(&request, "--allow-host", "APNS_MOCK_ALLOW_HOST", host)
+	addHost(&request, "--san", "APNS_MOCK_SAN", host)
 	container, err := testcontainers.GenericContainer(ctx, request)
 	if container == nil {
 		return nil, err
@@ -61,8 +64,23 @@ func Run(ctx context.Context, image string, options ...testcontainers.ContainerC
 	return &Container{container}, err
 }
 
-// engineHost returns the name by which this machine reaches the engine. It must be in the certificate, and allowed by the
-// admin API.
+// addHost adds the host of the engine to those that a flag or a variable has: the server's certificate and its admin API
+// must have the name.
+func addHost(request *testcontainers.GenericContainerRequest, flag, variable, host string) {
+	for _, argument := range request.Cmd {
+		// A flag overrides the variable.
+		if argument == flag || strings.HasPrefix(argument, flag+"=") {
+			request.Cmd = append(append([]string{}, request.Cmd...), flag, host)
+			return
+		}
+	}
+	if given := request.Env[variable]; given != "" {
+		host = given + "," + host
+	}
+	request.Env[variable] = host
+}
+
+// engineHost returns the name by which this machine reaches the engine.
 func engineHost(ctx context.Context) (string, error) {
 	provider, err := testcontainers.NewDockerProvider()
 	if err != nil {

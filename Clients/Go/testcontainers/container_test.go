@@ -7,12 +7,18 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/testcontainers/testcontainers-go"
 )
 
 // No container is run: the stand-in for the engine runs the program.
 func TestContainerIsStartedUsedAndRemoved(t *testing.T) {
 	ctx := context.Background()
-	container, err := Run(ctx, "apns-mock", WithArguments("--rules", "strict", "--seed", "7"))
+	container, err := Run(ctx, "apns-mock", WithArguments("--rules", "strict", "--seed", "7", "--allow-host=mock.test"),
+		testcontainers.CustomizeRequestOption(func(request *testcontainers.GenericContainerRequest) error {
+			request.Env["APNS_MOCK_SAN"] = "push.test"
+			return nil
+		}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,11 +37,14 @@ func TestContainerIsStartedUsedAndRemoved(t *testing.T) {
 	}
 	authorities := x509.NewCertPool()
 	authorities.AppendCertsFromPEM(authority)
-	connection, err := tls.Dial("tcp", strings.TrimPrefix(settings.URL, "https://"), &tls.Config{RootCAs: authorities})
-	if err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"", "push.test"} {
+		configuration := &tls.Config{RootCAs: authorities, ServerName: name}
+		connection, err := tls.Dial("tcp", strings.TrimPrefix(settings.URL, "https://"), configuration)
+		if err != nil {
+			t.Fatal(err)
+		}
+		connection.Close()
 	}
-	connection.Close()
 	report, err := client.Report(ctx)
 	if err != nil || !strings.Contains(report, "seed 7, profile healthy, 0 pushes") {
 		t.Fatalf("the report is %q, %v", report, err)

@@ -14,19 +14,26 @@ const adminPort = 8197;
 const keyId = 'MOCKKEY001';
 
 class ApnsMockContainer extends GenericContainer {
+  #arguments = [];
+  #environment = {};
+
   constructor(image = 'apns-mock') {
     super(image);
     this.withExposedPorts(apnsPort, adminPort).withWaitStrategy(Wait.forHttp('/readyz', adminPort));
   }
 
   withArguments(...args) {
+    this.#arguments = args;
     return this.withCommand(['serve', ...args]);
   }
 
+  withEnvironment(environment) {
+    Object.assign(this.#environment, environment);
+    return this;
+  }
+
   async start() {
-    // The name by which this machine reaches the engine must be in the certificate, and allowed by the admin API.
-    const { host } = (await getContainerRuntimeClient()).info.containerRuntime;
-    this.withEnvironment({ APNS_MOCK_ALLOW_HOST: host, APNS_MOCK_SAN: host });
+    this.#addHost((await getContainerRuntimeClient()).info.containerRuntime.host);
     const started = await super.start();
     const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'apns-mock-'));
     try {
@@ -41,6 +48,20 @@ class ApnsMockContainer extends GenericContainer {
       throw error;
     }
     return new StartedApnsMockContainer(started, folder);
+  }
+
+  /** Adds the name by which this machine reaches the engine to those in the certificate, and those that the admin API allows. */
+  #addHost(host) {
+    for (const [flag, variable] of [['--allow-host', 'APNS_MOCK_ALLOW_HOST'], ['--san', 'APNS_MOCK_SAN']]) {
+      // A flag overrides the variable.
+      if (this.#arguments.some((argument) => argument.split('=')[0] === flag)) {
+        this.withArguments(...this.#arguments, flag, host);
+      } else {
+        const given = this.#environment[variable];
+        this.#environment[variable] = given ? `${given},${host}` : host;
+      }
+    }
+    super.withEnvironment(this.#environment);
   }
 }
 

@@ -21,25 +21,26 @@ const { ApnsMockContainer } = createRequire(path.join(folder, 'suite.js'))('apns
 after(() => fs.rmSync(folder, { recursive: true }));
 
 // Whether the server has a certificate for its address, whatever it is.
-function verifies({ host, port, ca }) {
+function verifies({ host, port, ca }, servername) {
   return new Promise((resolve) => {
-    const socket = tls.connect({ host, port, ca: fs.readFileSync(ca), ALPNProtocols: ['h2'] });
+    const socket = tls.connect({ host, port, servername, ca: fs.readFileSync(ca), ALPNProtocols: ['h2'] });
     socket.once('secureConnect', () => resolve(true)).once('error', resolve).once('close', () => resolve(false));
     socket.once('secureConnect', () => socket.destroy());
   });
 }
 
 test('a container is started, used and removed', async () => {
-  const started = await new ApnsMockContainer().withArguments('--rules', 'strict', '--seed', '7').start();
+  const started = await new ApnsMockContainer().withArguments('--rules', 'strict', '--seed', '7', '--allow-host=mock.test')
+    .withEnvironment({ APNS_MOCK_SAN: 'push.test' }).start();
   const apns = await started.getClient();
-  const isVerified = await verifies(apns.settings);
+  const isVerified = [await verifies(apns.settings), await verifies(apns.settings, 'push.test')];
   assert.deepEqual(await send(apns.settings, [apns.deviceToken()]), [200]);
   assert.equal((await apns.wait({ count: 1 })).length, 1);
   assert.equal((await apns.status()).seed, 7);
   await started.stop();
   assert.equal(fs.existsSync(apns.settings.ca), false);
   await assert.rejects(apns.status());
-  assert.equal(isVerified, true);
+  assert.deepEqual(isVerified, [true, true]);
 });
 
 test('a container that exits is an error', async () => {

@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, Union
 
 from . import client as clients
-from .client import Client, Clock, Device, OpenRequests, Settings, running_event_loop
+from .client import Client, Clock, Device, Duration, OpenRequests, Settings, running_event_loop
 from .errors import APNsMockError, ServerExitedError
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ class AsyncClient:
 
 
 async def start(
-    *arguments: str, binary: Optional[Union[str, os.PathLike[str]]] = None, timeout: float = 30.0,
+    *arguments: str, binary: Optional[Union[str, os.PathLike[str]]] = None, timeout: Duration = 30.0,
 ) -> AsyncClient:
     """Starts a server on free ports; waits until it is ready. See `apns_mock.start`."""
     return AsyncClient(await _in_thread(functools.partial(clients.start, *arguments, binary=binary, timeout=timeout)))

@@ -32,7 +32,7 @@ __tracebackhide__ = True
 #: A duration: seconds, a timedelta, or a text such as "1.5s" or "61m".
 Duration = Union[float, str, timedelta]
 #: A condition on a field of a push. A list means any of its values.
-FilterValue = Union[str, int, float, bool, datetime, Sequence[Union[str, int, float, bool]]]
+FilterValue = Union[str, int, float, bool, datetime, timedelta, Sequence[Union[str, int, float, bool, datetime, timedelta]]]
 
 #: Seconds that a request may take. Requests that wait on the server have its maximum of five minutes in addition.
 REQUEST_TIMEOUT = 30.0
@@ -294,9 +294,12 @@ class Client:
         """
         document: dict[str, Any] = (
             dict(expectations) if isinstance(expectations, Mapping) else {"expect": list(expectations)})
+        for name in ("timeout", "settle"):
+            # The server rejects other types.
+            if isinstance(document.get(name), (int, float, timedelta)) and not isinstance(document[name], bool):
+                document[name] = _duration(document[name])
         timeout = document.get("timeout")
-        # The server rejects other types.
-        waits = isinstance(timeout, (str, int, float)) and not _is_zero(timeout)
+        waits = isinstance(timeout, str) and not _is_zero(timeout)
         loop = running_event_loop() if waits else None
         if loop is not None:
             document = {name: value for name, value in document.items() if name not in ("timeout", "settle")}
@@ -374,9 +377,11 @@ class Client:
     ) -> Any:
         """Sends a request to a path of the admin API below `/api/v1`; returns the JSON value of the response.
 
+        The body may have values of the types timedelta and datetime.
+
         Raises RequestError if the status is not in `accepted`.
         """
-        content = None if body is None else json.dumps(body).encode()
+        content = None if body is None else json.dumps(body, default=_json).encode()
         _, response = self._send(method, path, content, "application/json", query, timeout, accepted)
         return json.loads(response)
 
@@ -441,16 +446,16 @@ class Client:
 
 
 def start(
-    *arguments: str, binary: Optional[Union[str, os.PathLike[str]]] = None, timeout: float = 30.0,
+    *arguments: str, binary: Optional[Union[str, os.PathLike[str]]] = None, timeout: Duration = 30.0,
 ) -> Client:
     """Starts a server on free ports; waits until it is ready. `arguments` are further flags of `apns-mock serve`.
 
-    The program is `binary`, else APNS_MOCK_BINARY, else the one of this package, else from PATH. `timeout` is in
-    seconds. Stop the server with `stop`, or use the result in a `with` statement; otherwise it ends with this process.
+    The program is `binary`, else APNS_MOCK_BINARY, else the one of this package, else from PATH. Stop the server with
+    `stop`, or use the result in a `with` statement; otherwise it ends with this process.
 
     Raises ProgramError or StartError.
     """
-    process = ServerProcess(find_program(binary), arguments, timeout=timeout)
+    process = ServerProcess(find_program(binary), arguments, timeout=seconds(timeout))
     try:
         ports = process.ports
         client = Client(
@@ -545,15 +550,29 @@ def _address(endpoint: Mapping[str, Any]) -> str:
     return f"[{host}]:{endpoint['port']}" if ":" in host else f"{host}:{endpoint['port']}"
 
 
+def seconds(value: Duration) -> float:
+    """Returns a duration in seconds. Raises ValueError for a text that is none."""
+    if not isinstance(value, str):
+        return value.total_seconds() if isinstance(value, timedelta) else value
+    parts = re.findall(r"([0-9.]+)(ms|s|m|h|d)", value)
+    if not parts or "".join(number + unit for number, unit in parts) != value:
+        raise ValueError(f"{value!r} is not a duration such as '500ms', '30s' or '2m'")
+    return sum(float(number) * {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}[unit] for number, unit in parts)
+
+
 def _duration(value: Duration) -> str:
-    if isinstance(value, str):
-        return value
-    seconds = value.total_seconds() if isinstance(value, timedelta) else value
-    return f"{seconds * 1000:.3f}".rstrip("0").rstrip(".") + "ms"
+    return value if isinstance(value, str) else f"{seconds(value) * 1000:.3f}".rstrip("0").rstrip(".") + "ms"
 
 
 def _is_zero(value: Duration) -> bool:
     return re.fullmatch(r"0+(\.0+)?[a-z]*", _duration(value)) is not None
+
+
+def _json(value: object) -> str:
+    """Returns the text for a value that JSON does not have. Raises TypeError as `json.dumps` does."""
+    if isinstance(value, (timedelta, datetime)):
+        return _text(value)
+    raise TypeError(f"{value!r} cannot be part of a request: use values of JSON, datetime or timedelta")
 
 
 def _time(value: Union[str, datetime]) -> str:
@@ -565,6 +584,8 @@ def _time(value: Union[str, datetime]) -> str:
 def _text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, timedelta):
+        return _duration(value)
     return _time(value) if isinstance(value, datetime) else str(value)
 
 

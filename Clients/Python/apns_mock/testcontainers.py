@@ -20,7 +20,7 @@ from typing import Any, Optional
 
 from testcontainers.core.container import DockerContainer
 
-from .client import Client, connect
+from .client import Client, Duration, connect, seconds
 from .errors import StartError
 
 APNS_PORT = 2197
@@ -32,15 +32,17 @@ TEAM_ID = "MOCKTEAM01"
 class ApnsMockContainer(DockerContainer):
     """A container that runs `apns-mock serve`. It is ready when `start` returns."""
 
-    def __init__(self, image: str = "apns-mock", *, timeout: float = 60.0, **options: Any) -> None:
-        """`image` is the image of the repository's Dockerfile; `timeout` the time in seconds until it is ready."""
+    def __init__(self, image: str = "apns-mock", *, timeout: Duration = 60.0, **options: Any) -> None:
+        """`image` is the image of the repository's Dockerfile; `timeout` the time until it is ready."""
         super().__init__(image, **options)
-        self._timeout = timeout
+        self._timeout = seconds(timeout)
+        self._arguments: list[str] = []
         self._folder: Optional[tempfile.TemporaryDirectory[str]] = None
         self.with_exposed_ports(APNS_PORT, ADMIN_PORT)
 
     def with_arguments(self, *arguments: str) -> ApnsMockContainer:
         """Adds flags of `apns-mock serve`, such as "--rules", "strict"."""
+        self._arguments = list(arguments)
         self.with_command(["serve", *arguments])
         return self
 
@@ -49,8 +51,7 @@ class ApnsMockContainer(DockerContainer):
 
         Raises StartError after the timeout.
         """
-        host = self.get_docker_client().host()
-        self.with_env("APNS_MOCK_ALLOW_HOST", host).with_env("APNS_MOCK_SAN", host)
+        self._add_host(self.get_docker_client().host())
         super().start()
         self._wait_until_ready()
         self._folder = tempfile.TemporaryDirectory(prefix="apns-mock-")
@@ -73,6 +74,15 @@ class ApnsMockContainer(DockerContainer):
             "APNS_MOCK_ADMIN": self._address(ADMIN_PORT), "APNS_MOCK_APNS": self._address(APNS_PORT),
             "APNS_MOCK_CA": f"{self._folder.name}/ca.pem", "APNS_MOCK_KEY": f"{self._folder.name}/AuthKey_{KEY_ID}.p8",
             "APNS_MOCK_KEY_ID": KEY_ID, "APNS_MOCK_TEAM_ID": TEAM_ID})
+
+    def _add_host(self, host: str) -> None:
+        """Adds the name of the engine's host to the names in the certificate, and to those that the admin API allows."""
+        for flag, variable in (("--allow-host", "APNS_MOCK_ALLOW_HOST"), ("--san", "APNS_MOCK_SAN")):
+            # A flag overrides the variable.
+            if any(argument.split("=")[0] == flag for argument in self._arguments):
+                self.with_arguments(*self._arguments, flag, host)
+            else:
+                self.with_env(variable, ",".join(filter(None, [self.env.get(variable), host])))
 
     def _address(self, port: int) -> str:
         return f"{self.get_container_host_ip()}:{self.get_exposed_port(port)}"

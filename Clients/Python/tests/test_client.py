@@ -57,6 +57,26 @@ def test_wait_returns_as_soon_as_the_push_arrives(server: Client, send: Send) ->
     thread.join()
 
 
+def test_durations_may_be_timedeltas_wherever_they_are(server: Client, send: Send) -> None:
+    second = timedelta(seconds=1)
+    send(server.settings, device_token())
+    server.rule({"name": "slow", "do": {"delay": {"fixed": timedelta(milliseconds=1)}}}, ttl=second)
+    server.verify({"expect": [{"count": 1}], "timeout": second, "settle": timedelta(milliseconds=1)})
+    server.verify({"expect": [{"count": 1}], "timeout": 1, "settle": 0.001})
+    server.verify([{"match": {"since": datetime.now(timezone.utc) - second * 60}, "count": 1}])
+    assert len(server.wait(count=1, timeout=second, since=-second * 60)) == len(server.pushes(since=-second * 60)) == 1
+    server.clock.advance(second)
+    with pytest.raises(TypeError, match="cannot be part of a request"):
+        server.verify({"timeout": object()})
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("500ms", 0.5), ("1.5s", 1.5), ("1h30m", 5400), (timedelta(minutes=1), 60), (2, 2)])
+def test_durations_in_seconds(text: apns_mock.client.Duration, seconds: float) -> None:
+    assert apns_mock.client.seconds(text) == seconds
+    with pytest.raises(ValueError, match="is not a duration"):
+        apns_mock.client.seconds("soon")
+
+
 def test_clock_expires_a_provider_token(server: Client, send: Send) -> None:
     assert send(server.settings, device_token()).status_code == 200
     server.clock.freeze()

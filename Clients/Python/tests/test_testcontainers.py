@@ -30,8 +30,11 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
 def test_a_container_is_started_used_and_removed(engine: Engine, send: Send) -> None:
     from apns_mock.testcontainers import ApnsMockContainer
 
-    with ApnsMockContainer().with_arguments("--rules", "strict") as container:
+    arguments = ("--rules", "strict", "--allow-host=mock.test")
+    with ApnsMockContainer(timeout="60s").with_arguments(*arguments).with_env("APNS_MOCK_SAN", "push.test") as container:
         assert engine.created["Image"] == "apns-mock"
+        assert engine.created["Cmd"] == ["serve", *arguments, "--allow-host", "127.0.0.1"]
+        assert engine.created["Env"] == ["APNS_MOCK_SAN=push.test,127.0.0.1"]
         assert set(engine.created["ExposedPorts"]) == {"2197/tcp", f"{ADMIN_PORT}/tcp"}
         apns = container.get_client()
         assert send(apns.settings, "ab12").status_code == 200

@@ -49,6 +49,10 @@ public class GenericContainer<SELF extends GenericContainer<SELF>> implements Au
     return self();
   }
 
+  public Map<String, String> getEnvMap() {
+    return environment;
+  }
+
   protected void configure() {}
 
   public SELF waitingFor(HttpWaitStrategy strategy) {

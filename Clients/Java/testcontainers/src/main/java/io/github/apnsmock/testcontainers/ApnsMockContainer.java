@@ -31,6 +31,7 @@ public class ApnsMockContainer extends GenericContainer<ApnsMockContainer> {
   private static final int ADMIN_PORT = 8197;
   private static final String KEY = "AuthKey_MOCKKEY001.p8";
 
+  private List<String> arguments = List.of();
   private Path folder;
 
   /** Creates a container of the image of the repository's Dockerfile. */
@@ -47,16 +48,29 @@ public class ApnsMockContainer extends GenericContainer<ApnsMockContainer> {
 
   /** Adds flags of {@code apns-mock serve}, such as {@code "--rules", "strict"}. */
   public ApnsMockContainer withArguments(String... arguments) {
+    this.arguments = List.of(arguments);
     List<String> command = new ArrayList<>(List.of("serve"));
-    command.addAll(List.of(arguments));
+    command.addAll(this.arguments);
     return withCommand(command.toArray(String[]::new));
   }
 
   /** Adds the name by which this machine reaches the engine to the certificate, and to those that the admin API allows. */
   @Override
   protected void configure() {
-    withEnv("APNS_MOCK_ALLOW_HOST", getHost());
-    withEnv("APNS_MOCK_SAN", getHost());
+    addHost("--allow-host", "APNS_MOCK_ALLOW_HOST");
+    addHost("--san", "APNS_MOCK_SAN");
+  }
+
+  private void addHost(String flag, String variable) {
+    // A flag overrides the variable.
+    if (arguments.stream().anyMatch(argument -> argument.split("=")[0].equals(flag))) {
+      List<String> extended = new ArrayList<>(arguments);
+      extended.addAll(List.of(flag, getHost()));
+      withArguments(extended.toArray(String[]::new));
+    } else {
+      String given = getEnvMap().get(variable);
+      withEnv(variable, given == null || given.isEmpty() ? getHost() : given + "," + getHost());
+    }
   }
 
   /** Returns a client of the running server, with the settings that a provider on this machine needs. */

@@ -15,7 +15,10 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.KeyStore;
 import java.security.cert.CertificateFactory;
+import java.security.cert.X509Certificate;
+import java.util.List;
 import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLSocket;
 import javax.net.ssl.TrustManagerFactory;
 import org.junit.jupiter.api.Test;
 
@@ -23,7 +26,8 @@ import org.junit.jupiter.api.Test;
 final class ApnsMockContainerTest {
   @Test
   void isStartedUsedAndRemoved() throws Exception {
-    try (ApnsMockContainer container = new ApnsMockContainer().withArguments("--rules", "strict", "--seed", "7")) {
+    try (ApnsMockContainer container = new ApnsMockContainer()
+        .withArguments("--rules", "strict", "--seed", "7", "--allow-host=mock.test").withEnv("APNS_MOCK_SAN", "push.test")) {
       container.start();
       ApnsMockServer server = container.client();
       assertTrue(Files.readString(server.settings().key()).contains("PRIVATE KEY"));
@@ -32,9 +36,19 @@ final class ApnsMockContainerTest {
       HttpRequest request = HttpRequest.newBuilder(server.settings().url()).build();
       HttpClient provider = HttpClient.newBuilder().sslContext(trusting(server.settings().ca())).build();
       assertEquals(405, provider.send(request, HttpResponse.BodyHandlers.discarding()).statusCode());
+      assertTrue(names(server).containsAll(List.of("push.test", server.settings().url().getHost())), names(server).toString());
       container.stop();
       assertFalse(Files.exists(server.settings().ca()));
       assertThrows(ApnsMockException.class, server::report);
+    }
+  }
+
+  /** The names in the server's certificate. */
+  private static List<Object> names(ApnsMockServer server) throws Exception {
+    try (SSLSocket socket = (SSLSocket) trusting(server.settings().ca()).getSocketFactory()
+        .createSocket(server.settings().url().getHost(), server.settings().url().getPort())) {
+      X509Certificate certificate = (X509Certificate) socket.getSession().getPeerCertificates()[0];
+      return certificate.getSubjectAlternativeNames().stream().<Object>map(name -> name.get(1)).toList();
     }
   }
 
