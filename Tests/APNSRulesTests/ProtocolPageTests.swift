@@ -20,6 +20,7 @@ struct ProtocolPageTests {
     for (check, reason) in failures {
       let row = try #require(zip(rows, names).first { $0.1.contains(check.name) }?.0)
       #expect(row["Response"]?.contains("`\(reason.text)`") == true, "\(check.name)")
+      #expect(reason.checks.contains(check), "\(reason.text)")
     }
   }
 

@@ -82,7 +82,12 @@ extension Record {
     let answer = [String(status), upstream.reason].compactMap(\.self).joined(separator: " ")
     guard isDeviating else { return "Upstream answered \(answer), as the rules." }
     let check = verdict?.failed.map { " (check \($0.name), see Protocol.md, section 8.2)" } ?? ""
-    return "Upstream answered \(answer): this deviates from the rules\(check)."
+    let deviation = "Upstream answered \(answer): this deviates from the rules\(check)."
+    guard let reason = upstream.reason.flatMap({ Reason(text: $0) }) else { return deviation }
+    let checks = reason.checks.map(\.name).joinedWithOr
+    return deviation + " By the rules, \(reason.text) means: \(reason.when) "
+      + (checks.isEmpty
+        ? "(Protocol.md, section 7.2; no check gives it)." : "(check \(checks), see Protocol.md, section 8.2).")
   }
 
   /// Why there is no verdict.

@@ -174,7 +174,7 @@ extension PushProcessor {
     if !push.isAbandoned { release(push.exchange) }
     let decision: Decision =
       if let forwarded = push.forwarded {
-        forwarded.cancel() ? .notProcessed : .unknown
+        upstream?.cancel(forwarded) == true ? .notProcessed : .unknown
       } else {
         push.exchange.isDelayedBeforeAcceptance ? .notProcessed : push.exchange.decision
       }

@@ -98,7 +98,9 @@ package final class Connections: Sendable {
 
   /// Shuts down all connections: sends GOAWAY and waits until all are closed. Connections still open after
   /// `timeout` are closed immediately.
-  func shutDown(timeout: Duration) async {
+  ///
+  /// - Parameter beforeClosing: Called before connections are closed because of the timeout.
+  func shutDown(timeout: Duration, beforeClosing: @Sendable () async -> Void) async {
     let open = state.withLockedValue { $0.open.values.map(\.channel) }
     for channel in open { channel.pipeline.fireUserInboundEventTriggered(ShutdownRequested()) }
     await withTaskGroup(of: Bool.self) { group in
@@ -111,6 +113,7 @@ package final class Connections: Sendable {
         return false
       }
       if await group.next() == false {
+        await beforeClosing()
         for channel in open { channel.close(promise: nil) }
       }
       group.cancelAll()

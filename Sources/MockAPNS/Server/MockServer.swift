@@ -173,7 +173,10 @@ public final class MockServer: Sendable {
     state.phase = .stopping
     await state.deliveryControl.end()
     for listener in listeners { try? await listener.close() }
-    await state.connections.shutDown(timeout: state.configuration.shutdownTimeout)
+    await state.connections.shutDown(timeout: state.configuration.shutdownTimeout) {
+      // What upstream has not answered is answered or reset, while the providers' connections are open.
+      await state.upstream?.close()
+    }
     await state.upstream?.close()
     try? await group.shutdownGracefully()
     state.configuration.removeTemporaryFolder()

@@ -71,12 +71,25 @@ final class UpstreamConnection: ChannelInboundHandler {
   func send(_ push: UpstreamPush) {
     guard let session, push.beginSending() else { return }
     do {
-      sent[try session.request(headers: push.headers, body: push.body)] = (push, MachineTime.nanoseconds)
+      let stream = try session.request(headers: push.headers, body: push.body)
+      push.upstreamStream = stream
+      sent[stream] = (push, MachineTime.nanoseconds)
     } catch {
       // No stream identifiers are left, or upstream is going away.
       state = .draining
       ended.append((push, UpstreamAnswer(result: .refused("\(error)"), connection: number, latency: nil)))
     }
+  }
+
+  /// Resets the stream of a request that its provider has given up, and returns whether it was sent here.
+  func abandon(_ push: UpstreamPush) -> Bool {
+    let stream = push.upstreamStream
+    guard let request = sent[stream], request.push === push else { return false }
+    sent[stream] = nil
+    session?.cancel(stream)
+    finish(request, .unknown("the provider gave up before upstream had answered"))
+    flush()
+    return true
   }
 
   /// Writes what `send` has prepared.
@@ -90,11 +103,11 @@ final class UpstreamConnection: ChannelInboundHandler {
   /// Ends the connection if its handshakes take too long, and requests whose response is overdue.
   func checkTimeouts(now: MonotonicTime) {
     if state == .connecting, now - startedAt > Self.connectTimeout {
-      return end("no connection to \(settingsOfUpstream.endpoint) within 10 s")
+      return end("no connection to \(settingsOfUpstream.peer) within 10 s")
     }
     let overdue = sent.filter { now - $0.value.at > Self.responseTimeout }
     guard !overdue.isEmpty else { return }
-    let problem = "\(settingsOfUpstream.endpoint) did not answer within 30 s"
+    let problem = "\(settingsOfUpstream.peer) did not answer within 30 s"
     // Later requests may still be answered, even if nothing was received since.
     if overdue.count == sent.count, now - receivedAt > Self.responseTimeout { return end(problem) }
     for (stream, request) in overdue {
@@ -167,12 +180,12 @@ final class UpstreamConnection: ChannelInboundHandler {
 
   func channelInactive(context: ChannelHandlerContext) {
     guard context === self.context else { return }
-    end("\(settingsOfUpstream.endpoint) closed the connection")
+    end("\(settingsOfUpstream.peer) closed the connection")
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
     guard context === self.context else { return }
-    end("the connection to \(settingsOfUpstream.endpoint) failed: \(UpstreamQueue.reason(error))")
+    end("the connection to \(settingsOfUpstream.peer) failed: \(UpstreamQueue.reason(error))")
   }
 
   private func handleReceivedBytes(_ context: ChannelHandlerContext) {
@@ -181,7 +194,7 @@ final class UpstreamConnection: ChannelInboundHandler {
       if session == nil {
         guard try tls.handshake() == .done else { return tls.flush(to: context) }
         guard tls.negotiatedHTTP2 else {
-          return end("\(settingsOfUpstream.endpoint) does not speak HTTP/2: it is not APNs")
+          return end("\(settingsOfUpstream.peer) does not speak HTTP/2: it is not APNs")
         }
         session = try HTTP2ClientSession()
       }
@@ -189,10 +202,10 @@ final class UpstreamConnection: ChannelInboundHandler {
       let isClosed = try session.receive(from: tls) { handle($0) }
       writeFrames(context)
       report()
-      if isClosed { return end("\(settingsOfUpstream.endpoint) closed the connection") }
+      if isClosed { return end("\(settingsOfUpstream.peer) closed the connection") }
       if state == .draining, sent.isEmpty { return end(problem ?? "the connection ended") }
       if session.isFinished {
-        return end("the connection to \(settingsOfUpstream.endpoint) failed: it sent what is not HTTP/2")
+        return end("the connection to \(settingsOfUpstream.peer) failed: it sent what is not HTTP/2")
       }
       queue?.connectionDidChange(self)
     } catch {
@@ -205,7 +218,7 @@ final class UpstreamConnection: ChannelInboundHandler {
   }
 
   private func problem(of error: any Error) -> String {
-    let endpoint = settingsOfUpstream.endpoint
+    let endpoint = settingsOfUpstream.peer
     if let fault = tls.peerCertificateFault {
       let advice = fault.kind == .unknownAuthority ? "; name its CA with --upstream-ca FILE" : ""
       return "the certificate of \(endpoint) is not trusted: \(fault.text)\(advice)"
@@ -240,7 +253,7 @@ final class UpstreamConnection: ChannelInboundHandler {
       state = .draining
       let text = String(decoding: debug.prefix(200), as: UTF8.self)
       goAway = HTTP2ErrorCode.description(of: code) + (text.isEmpty ? "" : ": \(text)")
-      problem = "\(settingsOfUpstream.endpoint) sent GOAWAY \(goAway ?? "")"
+      problem = "\(settingsOfUpstream.peer) sent GOAWAY \(goAway ?? "")"
     case .settings(let streams, let listSize):
       if let streams { streamLimit = min(Int(streams), Self.maxStreams) }
       guard settings == nil else { return }
@@ -262,7 +275,7 @@ final class UpstreamConnection: ChannelInboundHandler {
       }
       tls.flush(to: context)
     } catch {
-      end("the connection to \(settingsOfUpstream.endpoint) failed: \(error)")
+      end("the connection to \(settingsOfUpstream.peer) failed: \(error)")
     }
   }
 }

@@ -1,5 +1,6 @@
 package import APNSMockHTTPMessage
 import APNSMockNotation
+import APNSMockRules
 import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
@@ -38,6 +39,8 @@ package final class UpstreamPool: Sendable {
 
   /// A queue, with what it is chosen by.
   private struct Member {
+    /// The number of the queue, from 1.
+    let number: Int
     /// The team whose requests it sends; nil if none is known yet.
     var team: String?
     let eventLoop: any EventLoop
@@ -48,8 +51,24 @@ package final class UpstreamPool: Sendable {
     }
   }
 
+  private struct Members {
+    var all: [Member] = []
+    var made = 0
+
+    /// Returns the index of the queue to use; nil if there should be another one.
+    ///
+    /// - Parameter limit: The maximum number of queues.
+    func index(for team: String?, on eventLoop: any EventLoop, limit: Int) -> Int? {
+      func isFitting(_ member: Member) -> Bool { team == nil || member.team == nil || member.team == team }
+      if let index = all.firstIndex(where: { $0.eventLoop === eventLoop && isFitting($0) }) { return index }
+      guard all.count == limit else { return nil }
+      let fitting = all.indices.filter { isFitting(all[$0]) }
+      return fitting.filter { all[$0].team == team }.randomElement() ?? fitting.randomElement()
+    }
+  }
+
   package let settings: UpstreamSettings
-  private let members = NIOLockedValueBox([Member]())
+  private let members = NIOLockedValueBox(Members())
   private let shared = NIOLockedValueBox(UpstreamQueue.Shared())
 
   /// Creates a pool. It connects when the first request is forwarded.
@@ -64,8 +83,20 @@ package final class UpstreamPool: Sendable {
     while let first = rest.first {
       let group = rest.prefix { $0.team == first.team && $0.receiver === first.receiver }
       rest = rest[group.endIndex...]
-      member(for: first.team, on: first.receiver.eventLoop).execute { $0.add(group) }
+      let member = member(for: first.team, on: first.receiver.eventLoop)
+      for push in group { push.queueNumber = member.number }
+      member.execute { $0.add(group) }
     }
+  }
+
+  /// Ends a request that its provider has given up: it is not sent, or its stream is reset.
+  ///
+  /// - Returns: Whether nothing of it was sent.
+  func cancel(_ push: UpstreamPush) -> Bool {
+    if push.cancel() { return true }
+    let member = members.withLockedValue { $0.all.first { $0.number == push.queueNumber } }
+    member?.execute { $0.abandon(push) }
+    return false
   }
 
   /// Returns the queue for the requests of a team: of the provider's event loop, so that they stay on its thread, else a
@@ -73,28 +104,24 @@ package final class UpstreamPool: Sendable {
   /// section 3.3).
   private func member(for team: String?, on eventLoop: any EventLoop) -> Member {
     members.withLockedValue { members in
-      func isFitting(_ member: Member) -> Bool { team == nil || member.team == nil || member.team == team }
-      if let index = members.firstIndex(where: { $0.eventLoop === eventLoop && isFitting($0) }) {
-        members[index].team = members[index].team ?? team
-        return members[index]
+      if let index = members.index(for: team, on: eventLoop, limit: settings.connections) {
+        members.all[index].team = members.all[index].team ?? team
+        return members.all[index]
       }
-      if members.count == settings.connections {
-        let ofTeam = members.indices.filter { members[$0].team == team }
-        let fitting = ofTeam.isEmpty ? members.indices.filter { isFitting(members[$0]) } : ofTeam
-        if let index = fitting.randomElement() {
-          members[index].team = members[index].team ?? team
-          return members[index]
-        }
+      if members.all.count == settings.connections {
         // A team without a connection gets the second one of another team.
-        guard let index = members.lastIndex(where: { one in members.count { $0.team == one.team } > 1 }) else {
-          return members[0]
+        let teams = members.all.map(\.team)
+        guard let index = teams.lastIndex(where: { team in teams.count { $0 == team } > 1 }) else {
+          return members.all[0]
         }
-        members.remove(at: index).execute { $0.retire() }
+        members.all.remove(at: index).execute { $0.retire() }
       }
+      members.made += 1
       let queue = UpstreamQueue(settings, on: eventLoop, shared)
       let member = Member(
-        team: team, eventLoop: eventLoop, queue: .makeBoxSendingValue(queue, eventLoop: eventLoop))
-      members.append(member)
+        number: members.made, team: team, eventLoop: eventLoop,
+        queue: .makeBoxSendingValue(queue, eventLoop: eventLoop))
+      members.all.append(member)
       return member
     }
   }
@@ -113,8 +140,8 @@ package final class UpstreamPool: Sendable {
   /// Closes all connections. Later requests open new ones.
   package func close() async {
     let members = members.withLockedValue { members in
-      defer { members = [] }
-      return members
+      defer { members.all = [] }
+      return members.all
     }
     for member in members {
       try? await member.eventLoop.submit { [queue = member.queue] in queue.value.close("the server stops") }.get()
@@ -123,7 +150,7 @@ package final class UpstreamPool: Sendable {
 }
 
 extension UpstreamPool.Figures {
-  mutating func count(_ answer: UpstreamAnswer, from endpoint: MockServer.Endpoint) {
+  mutating func count(_ answer: UpstreamAnswer, from settings: UpstreamSettings) {
     switch answer.result {
     case .response:
       answered += 1
@@ -131,7 +158,10 @@ extension UpstreamPool.Figures {
       // Other rejections are those of single pushes; a wrong credential concerns every push.
       if status == 200 || answer.reason != nil && [400, 410, 413].contains(status) { return }
       let cause = answer.reason ?? "without a reason: it may not be APNs"
-      add(problem: "\(endpoint) answers \(status) \(cause)")
+      let hint =
+        answer.reason == Reason.missingProviderToken.text && settings.certificate == nil
+        ? "; for a provider with a certificate, specify it with --upstream-cert FILE and --upstream-key FILE" : ""
+      add(problem: "\(settings.endpoint) answers \(status) \(cause)\(hint)")
     case .excluded: refused += 1
     case .refused(let problem):
       refused += 1

@@ -70,6 +70,8 @@ final class UpstreamPush: Sendable {
   let stream: Int32
   let receiver: UpstreamReceiver
   private let state = Atomic<UInt8>(State.waiting)
+  private let member = Atomic<Int>(0)
+  private let sentOn = Atomic<Int32>(0)
 
   init(headers: HeaderList, body: [UInt8], team: String?, stream: Int32, receiver: UpstreamReceiver) {
     self.headers = headers
@@ -81,6 +83,18 @@ final class UpstreamPush: Sendable {
 
   /// The memory that the request uses, in bytes, approximately.
   var size: Int { headers.bytes.count + body.count + 256 }
+
+  /// The number of the queue that has the request, in its pool; 0 for none.
+  var queueNumber: Int {
+    get { member.load(ordering: .relaxed) }
+    set { member.store(newValue, ordering: .relaxed) }
+  }
+
+  /// The stream on which the request was sent; 0 before. For the event loop that sends it.
+  var upstreamStream: Int32 {
+    get { sentOn.load(ordering: .relaxed) }
+    set { sentOn.store(newValue, ordering: .relaxed) }
+  }
 
   /// Whether the request will not be sent.
   var isCanceled: Bool { state.load(ordering: .acquiring) == State.canceled }

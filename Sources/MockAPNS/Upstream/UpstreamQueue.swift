@@ -73,13 +73,19 @@ final class UpstreamQueue {
         room = (room.count - 1, room.bytes - push.size)
       }
     }
-    refuse(excess, "\(Self.maxWaiting) pushes wait for \(settings.endpoint)")
+    refuse(excess, "\(Self.maxWaiting) pushes wait for \(settings.peer)")
     sendWaiting()
     if check == nil {
       check = eventLoop.scheduleRepeatedTask(initialDelay: Self.checkInterval, delay: Self.checkInterval) {
         [bound = NIOLoopBound(self, eventLoop: eventLoop)] _ in bound.value.checkTimeouts()
       }
     }
+  }
+
+  /// Resets the stream of a request that its provider has given up.
+  func abandon(_ push: UpstreamPush) {
+    guard let connection = connections.first(where: { $0.abandon(push) }) else { return }
+    connectionDidChange(connection)
   }
 
   /// Closes the connection once its requests are answered.
@@ -169,7 +175,8 @@ final class UpstreamQueue {
       .assumeIsolated().whenComplete { result in
         switch result {
         case .success(let channel): bound.value.connected(channel)
-        case .failure(let error): bound.value.end("cannot connect to \(address): \(Self.reason(error))")
+        case .failure(let error):
+          bound.value.end("cannot connect to \(proxy == nil ? "" : "the proxy ")\(address): \(Self.reason(error))")
         }
       }
   }
@@ -232,7 +239,7 @@ final class UpstreamQueue {
   /// Counts the ends of requests and passes them on.
   func complete(_ ended: [(push: UpstreamPush, answer: UpstreamAnswer)]) {
     shared.withLockedValue { shared in
-      for (_, answer) in ended { shared.figures.count(answer, from: settings.endpoint) }
+      for (_, answer) in ended { shared.figures.count(answer, from: settings) }
     }
     var groups: [(receiver: UpstreamReceiver, answers: [(stream: Int32, answer: UpstreamAnswer)])] = []
     for (push, answer) in ended {
@@ -254,7 +261,7 @@ final class UpstreamQueue {
       waitingBytes -= first.push.size
       overdue.append(first.push)
     }
-    refuse(overdue, "\(settings.endpoint) had no free stream for 10 s")
+    refuse(overdue, "\(settings.peer) had no free stream for 10 s")
     sendWaiting()
     if waiting.isEmpty, !connections.contains(where: { $0.state == .connecting || $0.openRequests > 0 }) {
       check?.cancel()

@@ -1,3 +1,4 @@
+internal import APNSMockFaultModel
 internal import APNSMockHTTPMessage
 package import APNSMockNotation
 package import APNSMockTLSEngine
@@ -53,12 +54,18 @@ package struct UpstreamSettings: Sendable {
   }
 
   /// The service's URL, with the proxy if there is one.
-  package var description: String {
-    "https://\(authority)" + (proxy.map { " through the proxy \($0.endpoint)" } ?? "")
-  }
+  package var description: String { "https://\(authority)\(proxyText)" }
+
+  /// The service's address in messages about connections, with the proxy if there is one.
+  var peer: String { "\(endpoint)\(proxyText)" }
+
+  private var proxyText: String { proxy.map { " through the proxy \($0.endpoint)" } ?? "" }
 
   /// The value of `:authority` of requests to the service.
-  package var authority: String { endpoint.port == 443 ? endpoint.host : endpoint.description }
+  package var authority: String {
+    guard endpoint.port == 443 else { return endpoint.description }
+    return endpoint.host.contains(":") ? "[\(endpoint.host)]" : endpoint.host
+  }
 
   /// Creates the TLS settings of connections to the service.
   ///
@@ -148,24 +155,48 @@ package struct HTTPProxy: Sendable, Equatable {
     self.endpoint = endpoint
   }
 
-  /// Returns the proxy that `HTTPS_PROXY` and `NO_PROXY` (in either case) determine for a host; nil for a direct
+  /// Returns the proxy that `HTTPS_PROXY` and `NO_PROXY` (in either case) determine for a service; nil for a direct
   /// connection.
   ///
+  /// `NO_PROXY` is a list with commas or spaces: `*`, a domain with or without `.` or `*.` in front, which includes its
+  /// subdomains, an IP address or a block of them such as `10.0.0.0/8`, each with or without a port.
+  ///
   /// - Throws: `UpstreamError` if the variable is not the URL of an HTTP proxy.
-  package static func chosen(for host: String, _ environment: [String: String]) throws(UpstreamError) -> HTTPProxy? {
-    func value(_ name: String) -> String? {
-      [name, name.lowercased()].lazy.compactMap { environment[$0] }.first { !$0.isEmpty }
+  package static func chosen(
+    for endpoint: MockServer.Endpoint, _ environment: [String: String]
+  ) throws(UpstreamError) -> HTTPProxy? {
+    func variable(_ name: String) -> (name: String, value: String)? {
+      for name in [name, name.lowercased()] {
+        let words = (environment[name] ?? "").split(whereSeparator: \.isWhitespace)
+        if !words.isEmpty { return (name, words.joined(separator: " ")) }
+      }
+      return nil
     }
-    guard let text = value("HTTPS_PROXY") else { return nil }
-    let excluded = (value("NO_PROXY") ?? "").split(separator: ",").map { $0.drop { $0 == " " || $0 == "." } }
-    let isExcluded = excluded.contains { name in
-      name == "*" || host == name || host.hasSuffix(".\(name)")
-    }
-    if isExcluded { return nil }
+    guard let (name, text) = variable("HTTPS_PROXY") else { return nil }
+    let excluded = (variable("NO_PROXY")?.value ?? "").split { $0 == "," || $0 == " " }
+    if excluded.contains(where: { isExcluded(endpoint, by: $0.lowercased()) }) { return nil }
     guard let proxy = HTTPProxy(text) else {
-      throw UpstreamError("HTTPS_PROXY must be a URL such as http://proxy.example.com:3128")
+      throw UpstreamError("\(name) must be a URL such as http://proxy.example.com:3128")
     }
     return proxy
+  }
+
+  /// Whether an element of `NO_PROXY`, in lowercase, includes a service.
+  private static func isExcluded(_ endpoint: MockServer.Endpoint, by element: String) -> Bool {
+    var name = element[...]
+    let hasPort = name.hasPrefix("[") ? !name.hasSuffix("]") : name.count { $0 == ":" } == 1
+    if hasPort, let colon = name.lastIndex(of: ":") {
+      guard Int(name[name.index(after: colon)...]) == endpoint.port else { return false }
+      name = name[..<colon]
+    }
+    if name.hasPrefix("["), name.hasSuffix("]") { name = name.dropFirst().dropLast() }
+    if let address = IPAddress(endpoint.host) {
+      return (try? AddressBlock(String(name)))?.contains(address) ?? (name == "*")
+    }
+    if name.hasPrefix("*.") { name = name.dropFirst() }
+    let host = endpoint.host.lowercased()
+    let domain = name.drop { $0 == "." }
+    return name == "*" || !domain.isEmpty && (host == domain || host.hasSuffix(".\(domain)"))
   }
 
   /// The request for a tunnel to an address.

@@ -101,6 +101,50 @@ extension Check {
   static let beforeOperation = CheckSet(allCases.filter { $0 <= .tokenUpdates })
 }
 
+extension Reason {
+  /// The checks that give the reason if they fail: Protocol.md, section 8.2. Empty for a reason that only faults give.
+  package var checks: [Check] {
+    switch self {
+    case .methodNotAllowed: [.method]
+    case .badPath: [.path]
+    case .duplicateHeaders: [.duplicateHeaders]
+    case .missingProviderToken: [.credential]
+    case .badCertificate: [.certificate]
+    case .tooManyProviderTokenUpdates: [.tokenUpdatesBlocked, .tokenUpdates]
+    case .invalidProviderToken: [.providerToken, .connectionTeam]
+    case .expiredProviderToken: [.providerTokenAge]
+    case .badEnvironmentKeyInToken, .badEnvironmentKeyIdInToken: [.keyEnvironment]
+    case .unrelatedKeyIdInToken: [.relatedKey]
+    case .topicMismatch: [.appPermitted]
+    case .topicDisallowed: [.bundleID, .topicPermitted, .topicForType]
+    case .featureNotEnabled: [.broadcastCapability]
+    case .badMessageId: [.requestID, .apnsID]
+    case .missingChannelId, .badChannelId: [.channelID]
+    case .missingPushType: [.broadcastPushType, .channelPushType]
+    case .invalidPushType: [.broadcastPushType, .pushType, .topicForType, .channelPushType]
+    case .badPriority: [.broadcastPriority, .priority, .priorityForType]
+    case .channelNotRegistered: [.channelRegistered]
+    case .badExpirationDate: [.broadcastExpiration, .expiration]
+    case .badCollapseId: [.collapseID]
+    case .missingDeviceToken: [.deviceToken]
+    case .badDeviceToken: [.deviceToken, .deviceEnvironment]
+    case .missingTopic: [.topicPresent]
+    case .badTopic: [.topicForm]
+    case .payloadEmpty: [.payloadPresent, .payloadSyntax]
+    case .payloadTooLarge: [.payloadSize]
+    case .badRequestPayload: [.payloadSyntax]
+    case .badRequestParams: [.requestMembers]
+    case .missingChannelQueueSize: [.storagePolicy]
+    case .cannotCreateChannelConfig: [.channelLimit]
+    case .deviceTokenNotForTopic: [.deviceTopic]
+    case .expiredToken: [.deviceExpired]
+    case .unregistered: [.deviceUnregistered]
+    case .tooManyRequests: [.deviceRate]
+    case .idleTimeout, .badCertificateEnvironment, .forbidden, .internalServerError, .serviceUnavailable, .shutdown: []
+    }
+  }
+}
+
 extension ChannelRequest.Operation {
   /// The checks of the operation after those of the credential. The syntax of a broadcast's body is checked in `strict`
   /// only.

@@ -113,6 +113,10 @@ def test_the_list_is_printed_without_a_connection(binary):
     ([], 2, "--upstream is missing"), (["--upstream", "ftp://x"], 2, "--upstream must be"),
     (["--upstream", "https://127.0.0.1:1", "--topic", "t"], 2, "--key FILE"),
     (["--import", "/dev/null"], 2, "is no file of apns-mock compare --report"), (["--only", "nothing"], 2, "no probe is selected"),
+    (["--import", "e.json", "--only", "a"], 2, "omit --only"), (["--import", "e.json", "--topic", "a"], 2, "omit --topic"),
+    (["--topic", ""], 2, "is not a bundle id"), (["--topic", "a b"], 2, "is not a bundle id"),
+    (["--device-token", "xyz"], 2, "is not a device token"), (["--device-token", ""], 2, "is not a device token"),
+    (["--certificate", "c", "--key", "k"], 2, "specify one of them"),
 ])
 def test_wrong_flags(binary, flags, code, message):
     done = run(binary, "compare", *flags)

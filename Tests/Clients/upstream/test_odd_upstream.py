@@ -158,7 +158,7 @@ class Proxy(socketserver.BaseRequestHandler):
 @pytest.mark.parametrize(("answer", "problem"), [
     (b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 2\r\n\r\nno", "refused the connection to localhost:1: HTTP/1.1 407"),
     (b"", "closed the connection"), (b"SSH-2.0-x\r\n\r\n", "refused the connection to localhost:1: SSH-2.0-x"),
-    (b"x" * 10_000, "sent more than 8 KiB without a response"), (b"HTTP/1.1 200 OK\r\n\r\nnot TLS", "TLS with localhost:1 failed"),
+    (b"x" * 10_000, "sent more than 8 KiB without a response"), (b"HTTP/1.1 200 OK\r\n\r\nnot TLS", "TLS with localhost:1 through the proxy"),
 ])
 def test_a_proxy_that_makes_no_tunnel(start, server, device, answer, problem):
     with listening(Proxy, answer=answer) as port:

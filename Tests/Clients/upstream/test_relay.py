@@ -10,6 +10,7 @@ import threading
 import uuid
 
 import pytest
+from hyperframe.frame import RstStreamFrame
 
 from support import drivers, tokens
 from support.conducts.carriers import carrier, missing
@@ -21,7 +22,7 @@ from support.wire import REFUSED_STREAM, connect, push_headers
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 KEY_ID, TEAM_ID = "REALKEY123", "REALTEAM12"
-INTERNAL_ERROR = 2
+INTERNAL_ERROR, CANCEL = 2, 8
 
 
 @pytest.fixture(scope="session")
@@ -249,6 +250,35 @@ def test_nothing_waits_for_ever_for_an_upstream_that_says_nothing(relay, real, d
         real.signal(18)
 
 
+def test_a_provider_that_gives_up_resets_the_stream_of_upstream(relay, start, device):
+    real = start()
+    real.api("POST", "/rules", {"name": "stall", "do": {"hang": {}}})
+    mock = relay(to=real)
+    with connect(mock) as wire:
+        stream = wire.open(push_headers(mock, device), b'{"aps":{}}')
+        wait_until(lambda: len(real.pushes(outcome="pending")) == 1, "it is forwarded")
+        wire.send(RstStreamFrame(stream, error_code=CANCEL))
+        wait_until(lambda: real.record(device)["ending"] == "cancelled", "upstream's stream is reset")
+        assert mock.record(device)["outcome"] == "unknown" and upstream(mock)["open"] == 0
+        wire.open(push_headers(mock, device), b'{"aps":{}}')
+        wait_until(lambda: len(real.pushes(outcome="pending")) == 1, "it is forwarded")
+    wait_until(lambda: [each["ending"] for each in real.pushes()] == ["cancelled"] * 2, "a provider that disconnects gives up, too")
+
+
+def test_a_shutdown_ends_what_a_stalled_upstream_has_not_answered(relay, real, device):
+    mock = relay("--shutdown-timeout", "300ms", "--threads", "1")
+    pushed(mock, real, device)
+    real.signal(19)
+    try:
+        with connect(mock) as wire:
+            stream = wire.open(push_headers(mock, device, authorization=bearer(real)), b'{"aps":{}}')
+            wait_until(lambda: upstream(mock)["open"] == 1, "the push is forwarded")
+            mock.signal()
+            assert wire.response(stream).reset == INTERNAL_ERROR
+    finally:
+        real.signal(18)
+
+
 def test_a_shutdown_waits_for_answers(binary, start, device, tmp_path):
     profile = tmp_path / "slow.yaml"
     profile.write_text("name: slow\nrules: [{name: slow, do: {delay: {fixed: 300ms}}}]\n")
@@ -302,6 +332,7 @@ def test_a_proxy_is_used(relay, real, device):
     assert pushed(direct, real, device).status == 200
     dead = relay(environment={"HTTPS_PROXY": "http://127.0.0.1:1"})
     assert pushed(dead, real, device).status == 503
+    assert "cannot connect to the proxy 127.0.0.1:1" in dead.record(device)["upstream"]["problem"]
     proxy.shutdown()
     proxy.server_close()
 
@@ -311,7 +342,8 @@ def test_a_proxy_is_used(relay, real, device):
     (["--upstream", "https://localhost:1/3/device"], "expected sandbox, production"),
     (["--upstream", "https://localhost:1", "--upstream-ca", "missing.pem"], "cannot read certificate authorities from missing.pem"),
     (["--upstream", "sandbox", "--upstream-cert", "a.pem"], "belong together"),
-    (["--upstream-ca", "a.pem"], "--upstream-ca needs --upstream"),
+    (["--upstream-ca", "a.pem"], "--upstream-ca needs --upstream"), (["--no-learn"], "--no-learn needs --upstream"),
+    (["--upstream-connections", "3"], "--upstream-connections needs --upstream"), (["--durable", "answer"], "--durable needs --store"),
     (["--upstream", "sandbox", "--upstream-connections", "0"], "--upstream-connections"),
 ])
 def test_wrong_flags(binary, flags, message, tmp_path):

@@ -77,6 +77,29 @@ struct CompareCommand: AsyncParsableCommand {
 
   @OptionGroup var output: OutputFlags
 
+  func validate() throws {
+    if imported != nil {
+      let others: [(String, Bool)] = [
+        ("--upstream", upstream != nil), ("--upstream-ca", !upstreamCA.isEmpty), ("--key", key != nil),
+        ("--key-id", keyID != nil), ("--team-id", teamID != nil), ("--certificate", certificate != nil),
+        ("--certificate-key", certificateKey != nil), ("--topic", topic != nil),
+        ("--device-token", deviceToken != nil), ("--probe-tokens", probeTokens), ("--only", !only.isEmpty),
+        ("--dry-run", dryRun), ("--report", report != nil),
+      ]
+      guard let other = others.first(where: \.1)?.0 else { return }
+      throw ValidationError("--import prints a file and sends nothing: omit \(other)")
+    }
+    if let topic, !topic.withBytes({ BundleID.isWellFormed($0) }) {
+      throw ValidationError("--topic: \"\(topic)\" is not a bundle id, such as com.example.app")
+    }
+    if let deviceToken, !DeviceToken.isWellFormed(deviceToken) {
+      throw ValidationError("--device-token: \"\(deviceToken)\" is not a device token, which has hexadecimal digits")
+    }
+    if certificate != nil, key != nil {
+      throw ValidationError("--certificate replaces --key: specify one of them")
+    }
+  }
+
   func run() async throws {
     if let imported { return try show(try Evidence(fileAt: imported)) }
     let patterns = only.map { TextPattern($0, foldsCase: true) }
@@ -202,7 +225,7 @@ extension UpstreamSettings {
   /// - Throws: `CommandFailure` for unusable files and an unusable `HTTPS_PROXY`.
   package mutating func prepare(_ environment: [String: String]) throws {
     do {
-      proxy = try HTTPProxy.chosen(for: endpoint.host, environment)
+      proxy = try HTTPProxy.chosen(for: endpoint, environment)
       _ = try tlsContext()
     } catch let error as TLSError {
       throw CommandFailure(.usage, "--upstream: \(error)")
