@@ -1,4 +1,8 @@
+import APNSMockTestSupport
+import Logging
 import MockAPNS
+import NIOCore
+import NIOPosix
 import Testing
 
 @testable import APNSMockAdminAPI
@@ -39,5 +43,32 @@ import Testing
   ])
   func invalidURLs(text: String) {
     #expect(WebhookURL(text) == nil)
+  }
+
+  /// A receiver that does not respond: the oldest pushes that wait are dropped, and counted while the first one is sent.
+  @Test func whatExceedsTheQueueIsCountedAtOnce() async throws {
+    let accepted = Counter()
+    let receiver = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+      .childChannelInitializer { channel in
+        accepted.increment()
+        return channel.eventLoop.makeSucceededVoidFuture()
+      }
+      .bind(host: "127.0.0.1", port: 0).get()
+    try await TestServer.run { server in
+      var settings = WebhookSettings()
+      settings.url = WebhookURL("http://127.0.0.1:\(receiver.localAddress?.port ?? 0)/")
+      let webhook = try #require(
+        try Webhook(
+          settings, of: server.state, version: "1", logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+          queueLimit: 2))
+      server.recordPush(topic: "a.0")
+      try await eventually("the first push is sent") { accepted.value == 1 }
+      for number in 1...5 { server.recordPush(topic: "a.\(number)") }
+      try await eventually("three are dropped") { webhook.counts.dropped == 3 }
+      #expect(webhook.counts.delivered == 0)
+      #expect(webhook.counts.failed == 0)
+      await webhook.finish()
+    }
+    try await receiver.close()
   }
 }

@@ -11,8 +11,8 @@ internal import APNSMockTLSEngine
 
 /// Sends each push to a URL of the user as a `POST` with JSON, once the attempt has ended, and each finding once it is known.
 ///
-/// The pushes wait in the event log of the server, whose size is bounded: a receiver that is slower than the pushes arrive loses
-/// some, which are counted. They are sent one after the other. The receiver is not trusted: each address is checked when a
+/// What is to be sent waits in a queue of bounded size: if the receiver is slower than pushes arrive, the oldest are dropped and
+/// counted. They are sent one after the other. The receiver is not trusted: each address is checked when a
 /// connection to it is opened, redirects are not followed, and of the response only the status is read.
 package final class Webhook: Sendable {
   /// What became of the pushes and findings.
@@ -21,7 +21,7 @@ package final class Webhook: Sendable {
     var delivered = 0
     /// Those that were given up after all attempts.
     var failed = 0
-    /// Those, and other events, that were dropped because the receiver was too slow.
+    /// Those that were dropped because the receiver was too slow.
     var dropped = 0
     /// The attempts that repeated an earlier one.
     var retries = 0
@@ -58,20 +58,41 @@ package final class Webhook: Sendable {
   private let version: String
   private let logger: Logger
   private let reader: EventReader
-  private let counted = NIOLockedValueBox((counts: Counts(), throttle: LogThrottle()))
+  private let queue: (stream: AsyncStream<Event>, continuation: AsyncStream<Event>.Continuation)
+  private let progress = NIOLockedValueBox(Progress())
   /// The findings that were sent, by the `seq` of their pushes: the newest that were sent.
   private let known = NIOLockedValueBox([Int: Set<Finding.Kind>]())
   private let nextSearch = NIOLockedValueBox(NIODeadline.uptimeNanoseconds(0))
   private let task = NIOLockedValueBox<Task<Void, Never>?>(nil)
 
   /// What became of the pushes and findings so far.
-  var counts: Counts { counted.withLockedValue { $0.counts } }
+  var counts: Counts { progress.withLockedValue { $0.counts } }
+
+  /// A push to send; with a finding, the finding on it.
+  private struct Event: Sendable {
+    let record: Record
+    var finding: Finding?
+  }
+
+  private struct Progress {
+    var counts = Counts()
+    var throttle = LogThrottle()
+    /// The number of pushes and findings that were given up since the first failure after a delivery; nil after a delivery.
+    var failures: Int?
+    /// Whether the present failures were logged.
+    var isLogged = false
+  }
 
   /// Starts to send pushes. Returns nil without a URL, or if the server has stopped.
   ///
-  /// - Parameter version: The program's version, for the header field `user-agent`.
+  /// - Parameters:
+  ///   - version: The program's version, for the header field `user-agent`.
+  ///   - queueLimit: The maximum number of pushes and findings that wait. Each push has at most 5 KiB of payload.
   /// - Throws: `FilterError` if the query of the settings is invalid; `TLSError` that names an unusable file.
-  package init?(_ settings: WebhookSettings, of state: ServerState, version: String, logger: Logger) throws {
+  package init?(
+    _ settings: WebhookSettings, of state: ServerState, version: String, logger: Logger, queueLimit: Int = 8192
+  ) throws {
+    queue = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(queueLimit))
     var members = RecordMembers()
     try members.add(Self.members + (settings.includesPayload ? ",request.payload" : ""))
     selection = try Selection([(name: "q", value: settings.filter)], in: state.filterContext(nil))
@@ -83,23 +104,11 @@ package final class Webhook: Sendable {
     // Findings may read the store, for which no thread of Swift's concurrency may wait.
     let executor = SerialTaskExecutor("apns-mock.webhook")
     let running = Task(executorPreference: executor) { [self] in
-      let heartbeat = Task {
-        while true {
-          try await Task.sleep(for: .nanoseconds(Self.searchInterval.nanoseconds))
-          reader.signalHeartbeat()
-        }
+      async let reading: Void = read()
+      for await event in queue.stream {
+        await deliver(event)
       }
-      await reader.forEachEndedPush(
-        missed: { count in counted.withLockedValue { $0.counts.dropped += count } }, caughtUp: deliverLaterFindings
-      ) { record in
-        if selection.contains(record) { await deliver(record) }
-        known.withLockedValue { known in
-          known[record.seq] = []
-          if known.count > 2 * Self.watchedPushes { known = known.filter { $0.key > record.seq - Self.watchedPushes } }
-        }
-        await deliver(state.inbox.findings(on: record, by: state.rulebook), on: record)
-      }
-      heartbeat.cancel()
+      await reading
     }
     task.withLockedValue { $0 = running }
   }
@@ -118,69 +127,114 @@ package final class Webhook: Sendable {
     if running.isCancelled { logger.warning("webhook \(url.authority): the server ended before everything was sent") }
   }
 
-  /// Sends findings on pushes that were sent before these were known.
-  private func deliverLaterFindings() async {
+  /// Adds pushes and findings to the queue until the server or the reader stops.
+  private func read() async {
+    let heartbeat = Task { [reader] in
+      while true {
+        try await Task.sleep(for: .nanoseconds(Self.searchInterval.nanoseconds))
+        reader.signalHeartbeat()
+      }
+    }
+    await reader.forEachEndedPush(
+      missed: { count in progress.withLockedValue { $0.counts.dropped += count } }, caughtUp: addLaterFindings
+    ) { record in
+      if selection.contains(record) { add(Event(record: record)) }
+      known.withLockedValue { known in
+        known[record.seq] = []
+        if known.count > 2 * Self.watchedPushes { known = known.filter { $0.key > record.seq - Self.watchedPushes } }
+      }
+      add(state.inbox.findings(on: record, by: state.rulebook), on: record)
+    }
+    heartbeat.cancel()
+    queue.continuation.finish()
+  }
+
+  /// Adds findings on pushes that were added before these were known.
+  private func addLaterFindings() {
     let isDue = nextSearch.withLockedValue { next in
       if .now() < next { return false }
       next = .now() + Self.searchInterval
       return true
     }
     let seqs = known.withLockedValue { $0.keys.sorted().suffix(Self.watchedPushes) }
-    guard isDue, let first = seqs.first, let last = seqs.last, !Task.isCancelled else { return }
+    guard isDue, let first = seqs.first, let last = seqs.last else { return }
     var selection = Selection.allKinds
     selection.after = max(first - 1, last - Self.watchedPushes)
     selection.before = last + 1
-    // What a failing store cannot show is sent later.
+    // What a failing store cannot show is added later.
     let findings = (try? state.inbox.findings(by: state.rulebook, in: selection).findings) ?? []
     for finding in findings where known.withLockedValue({ $0[finding.seq]?.contains(finding.kind) }) == false {
-      if let record = try? state.inbox.record(seq: finding.seq) { await deliver([finding], on: record) }
+      if let record = try? state.inbox.record(seq: finding.seq) { add([finding], on: record) }
     }
   }
 
-  private func deliver(_ findings: [Finding], on record: Record) async {
+  private func add(_ findings: [Finding], on record: Record) {
     for finding in findings {
       let isNew = known.withLockedValue { $0[record.seq]?.insert(finding.kind).inserted } == true
-      if isNew, selection.contains(record) { await deliver(record, finding) }
+      if isNew, selection.contains(record) { add(Event(record: record, finding: finding)) }
     }
   }
 
-  private func deliver(_ record: Record, _ finding: Finding? = nil) async {
-    if Task.isCancelled { return counted.withLockedValue { $0.counts.dropped += 1 } }
-    let request = request(for: record, finding)
+  private func add(_ event: Event) {
+    if case .dropped = queue.continuation.yield(event) { progress.withLockedValue { $0.counts.dropped += 1 } }
+  }
+
+  private func deliver(_ event: Event) async {
+    let request = request(for: event)
     var problem = await problem(with: request)
     for delay in Self.retryDelays where problem?.isTemporary == true && !Task.isCancelled {
+      logFirst(problem, of: event, isRetried: true)
       try? await Task.sleep(for: delay)
       if Task.isCancelled { break }
-      counted.withLockedValue { $0.counts.retries += 1 }
+      progress.withLockedValue { $0.counts.retries += 1 }
       problem = await self.problem(with: request)
     }
-    let isLogged = counted.withLockedValue { counted in
-      guard problem != nil else {
-        counted.counts.delivered += 1
-        return false
+    if problem == nil {
+      let failures = progress.withLockedValue { progress in
+        progress.counts.delivered += 1
+        defer { progress.failures = nil }
+        return progress.isLogged ? progress.failures : nil
       }
-      counted.counts.failed += 1
-      return counted.throttle.shouldLog()
-    }
-    if isLogged, let problem {
-      let subject = (finding.map { "\($0.kind.rawValue) on " } ?? "") + "push \(record.seq)"
-      logger.warning(
-        "webhook \(url.authority): \(subject) was not delivered: \(problem.text) (logged once a minute)")
+      if let failures {
+        logger.notice(
+          "webhook \(url.authority) receives again; pushes and findings that it has not received: \(failures)")
+      }
+    } else {
+      logFirst(problem, of: event, isRetried: false)
+      progress.withLockedValue { progress in
+        progress.counts.failed += 1
+        progress.failures = (progress.failures ?? 0) + 1
+      }
     }
   }
 
-  private func request(for record: Record, _ finding: Finding?) -> HTTP1Request {
+  /// Logs the first problem after a delivery, at most once a minute.
+  private func logFirst(_ problem: (text: String, isTemporary: Bool)?, of event: Event, isRetried: Bool) {
+    guard let problem else { return }
+    let isFirst = progress.withLockedValue { progress in
+      guard progress.failures == nil else { return false }
+      progress.failures = 0
+      progress.isLogged = progress.throttle.shouldLog()
+      return progress.isLogged
+    }
+    guard isFirst else { return }
+    let subject = (event.finding.map { "\($0.kind.rawValue) on " } ?? "") + "push \(event.record.seq)"
+    logger.warning(
+      "webhook \(url.authority): \(subject) was not delivered: \(problem.text)\(isRetried ? "; it is sent again" : "")")
+  }
+
+  private func request(for event: Event) -> HTTP1Request {
     var writer = JSONWriter()
     writer.object { writer in
-      writer.member("event", finding == nil ? "push" : "finding")
-      if let finding {
+      writer.member("event", event.finding == nil ? "push" : "finding")
+      if let finding = event.finding {
         writer.objectMember("finding") { writer in
           writer.member("finding", finding.kind.rawValue)
           finding.writeProof(to: &writer)
         }
       }
       writer.name("push")
-      members.write(record, to: &writer, rulebook: state.rulebook, in: state.inbox)
+      members.write(event.record, to: &writer, rulebook: state.rulebook, in: state.inbox)
     }
     let head = HTTPRequestHead(
       version: .http1_1, method: .POST, uri: url.path,

@@ -182,6 +182,9 @@ def test_a_temporary_error_is_retried(start, device):
         assert [requests.get(timeout=10)[3]["push"]["seq"] for _ in range(2)] == [1, 1]
         wait_until(lambda: counted(server, "delivered") == 1, "it is delivered")
         assert "apns_mock_webhook_retries_total 1" in server.request("GET", "/metrics").body.decode()
+        # The first failure is logged at once, and that the receiver works again.
+        server.logged("push 1 was not delivered: the receiver responded with 503; it is sent again")
+        server.logged("receives again")
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308, 400, 404])
