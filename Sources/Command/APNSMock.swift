@@ -87,7 +87,8 @@ enum CommandNames {
     let prefix = path.isEmpty ? "" : "\(path.joined(separator: " ")) "
     let guess = Spelling.nearest(to: name, among: names).map { "; did you mean \($0)?" } ?? ""
     let list =
-      names.isEmpty ? "`\(prefix.trimmed)` has no subcommands" : "Commands: \(names.joined(separator: ", "))"
+      names.isEmpty
+      ? "`\(prefix.trimmed)` has no subcommands" : "Commands: \(Spelling.choices(for: name, among: names))"
     let help = (["apns-mock"] + path + ["--help"]).joined(separator: " ")
     return CommandFailure(
       .usage, lines: ["error: unknown command \"\(prefix)\(name)\"\(guess)", list, "See `\(help)`"])

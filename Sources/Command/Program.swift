@@ -65,22 +65,23 @@ extension ExitResult {
       if code == .validationFailure {
         // The parser's message: the error, the usage and where to find help.
         let message = APNSMock.fullMessage(for: error)
-        let option = message.prefixMatch(of: /Error: Unknown option '--([a-z_-]+)/).map { String($0.1) }
-        let hint = option.flatMap { UnknownOption.hint(for: $0, in: Array(CommandLine.arguments.dropFirst())) }
+        let option = UnknownOption(
+          in: message, arguments: Array(CommandLine.arguments.dropFirst()), of: APNSMock.self)
         self.init(
-          status: .usage,
-          lines: [hint, message.replacingPrefix("Error:", with: "error:")].compactMap(\.self).reversed())
+          status: .usage, lines: [option?.message(message) ?? message.replacingPrefix("Error:", with: "error:")])
       } else if code.isSuccess, let value = Self.valueTakenForHelp {
         let words = Array(CommandLine.arguments.dropFirst())
         let option = words.firstIndex(of: value).flatMap {
           $0 > 0 && words[$0 - 1].hasPrefix("--") ? words[$0 - 1] : nil
         }
-        let hint = option.flatMap { UnknownOption.hint(for: String($0.dropFirst(2)), in: words) }
+        let unknown = option.flatMap {
+          UnknownOption(in: "Error: Unknown option '\($0)'", arguments: words, of: APNSMock.self)
+        }
         self.init(
           status: .usage,
           lines: [
             "error: \(value) is no flag; a value that begins with - is written after =, as in \(option ?? "--flag")=\(value)",
-            hint,
+            unknown?.suggestion,
           ].compactMap(\.self))
       } else if code.isSuccess {
         // The requested help or version text is data, so it goes to standard output.

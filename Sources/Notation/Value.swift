@@ -131,6 +131,18 @@ package enum Spelling {
     nearest(to: String(word.prefix(40)), among: names).map { "Did you mean \($0)? " } ?? ""
   }
 
+  /// Returns the names to choose from, for an error about a word that is none of them: all of a few, else those that resemble
+  /// the word, or the first ones, and how many more there are: `max_records, max_bytes and 43 more`.
+  package static func choices(for word: String, among names: [String]) -> String {
+    guard names.count > 12 else { return names.joined(separator: ", ") }
+    func parts(_ name: String) -> [Substring] {
+      name.lowercased().split { "-_./ ".contains($0) }.filter { $0.count > 2 }
+    }
+    let words = Set(parts(String(word.prefix(40))))
+    let near = names.filter { !words.isDisjoint(with: parts($0)) }
+    return (near + names.filter { !near.contains($0) }).listed(max(6, min(near.count, 12)))
+  }
+
   /// Returns where two texts differ if one insertion, deletion, substitution or swap of adjacent characters turns one into the
   /// other: the differing parts of both. Nil if they are equal, or differ more. ASCII only: other characters count by byte.
   package static func singleDifference(

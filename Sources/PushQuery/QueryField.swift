@@ -123,11 +123,14 @@ package enum QueryField: String, CaseIterable, Sendable {
 
   /// Returns the list of fields that errors show.
   ///
-  /// - Parameter additionalNames: Other names that are allowed.
-  package static func list(of fields: [QueryField], additionalNames: [String] = []) -> String {
-    let names = fields.map(\.rawValue) + ["payload./pointer", "header.name"] + additionalNames
+  /// - Parameters:
+  ///   - name: The word that is no field.
+  ///   - additionalNames: Other names that are allowed.
+  package static func list(of fields: [QueryField], for name: String, additionalNames: [String] = []) -> String {
+    let names = [Spelling.choices(for: name, among: fields.map(\.rawValue)), "payload./pointer", "header.name"]
     let short = aliases.filter { fields.contains($0.field) }.map { "\($0.name) for \($0.field.rawValue)" }
-    return "The fields are \(names.joined(separator: ", ")). In short: \(short.joined(separator: ", "))."
+    return
+      "The fields are \((names + additionalNames).joined(separator: ", ")). In short: \(short.joined(separator: ", "))."
   }
 }
 
@@ -175,10 +178,10 @@ package enum QuerySubject: Sendable, Equatable {
       // Limit the length: a longer word is not a typo, and the comparison takes time.
       let names =
         fields.map(\.rawValue) + additionalNames + QueryField.aliases.filter { fields.contains($0.field) }.map(\.name)
-      let guess = Spelling.nearest(to: String(name.prefix(40)), among: names).map { "did you mean \($0)? " } ?? ""
+      let guess = Spelling.nearest(to: String(name.prefix(40)), among: names).map { "did you mean \($0)?" }
       throw FilterError(
         name: name, message: "unknown field \"\(FilterError.shown(name))\"",
-        hint: guess + QueryField.list(of: fields, additionalNames: additionalNames))
+        hint: guess ?? QueryField.list(of: fields, for: name, additionalNames: additionalNames))
     }
   }
 

@@ -47,6 +47,21 @@ enum PEMText {
   private static let encryptedKey =
     "this is an encrypted private key, which cannot be used: decrypt it: openssl pkey -in FILE -out decrypted.p8"
 
+  private static let binary =
+    "a binary file (DER), not PEM: convert .p12 and .pfx: openssl pkcs12 -in FILE -nodes -out FILE.pem, .cer and .der: "
+    + "openssl x509 -inform der -in FILE -out FILE.pem"
+
+  /// Describes a file that is not PEM but binary, as the end of a sentence that names the file; empty for other files.
+  static func binaryProblem(ofFile path: String) -> String {
+    guard let file = BIO_new_file(path, "rb") else { return "" }
+    defer { BIO_free(file) }
+    // A SEQUENCE (X.690) whose length takes more than one byte.
+    var start: [UInt8] = [0, 0]
+    guard BIO_read(file, &start, 2) == 2, start[0] == 0x30, start[1] > 0x80 else { return "" }
+    ERR_clear_error()
+    return ", which is \(binary)"
+  }
+
   private static func isEncrypted(_ text: String) -> Bool {
     text.contains("-----BEGIN ENCRYPTED PRIVATE KEY-----") || text.contains("Proc-Type: 4,ENCRYPTED")
   }
@@ -54,6 +69,7 @@ enum PEMText {
   /// Describes a text without a line `-----BEGIN` that has the content of PEM; nil for other texts.
   private static func problemWithoutBlock(_ text: String) -> String? {
     guard !text.contains("-----BEGIN ") else { return nil }
+    if text.hasPrefix("0\u{FFFD}") { return "this is \(binary)" }
     if text.unicodeScalars.contains("\0") {
       return "the text contains NUL characters, as UTF-16 does: save it as UTF-8"
     }

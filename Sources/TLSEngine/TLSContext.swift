@@ -65,7 +65,7 @@ package final class TLSContext: Sendable {
   /// Configures everything but the certificate.
   private func setUpServer(clientAuthorities: [String]) throws {
     for path in clientAuthorities where SSL_CTX_load_verify_locations(pointer, path, nil) != 1 {
-      throw TLSError("cannot read certificate authorities from \(path)")
+      throw TLSError("cannot read certificate authorities from \(path)\(PEMText.binaryProblem(ofFile: path))")
     }
     SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER, nil)
     // Every handshake is a full one: a resumed session would skip the client certificate, and OpenSSL rejects
@@ -120,7 +120,7 @@ package final class TLSContext: Sendable {
       ERR_clear_error()
     }
     for path in authorities where SSL_CTX_load_verify_locations(pointer, path, nil) != 1 {
-      throw TLSError("cannot read certificate authorities from \(path)")
+      throw TLSError("cannot read certificate authorities from \(path)\(PEMText.binaryProblem(ofFile: path))")
     }
     if let certificate { try use(certificateChain: certificate.chain, privateKey: certificate.key) }
     SSL_CTX_set_verify(pointer, acceptsAnyCertificate ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, nil)
@@ -140,7 +140,8 @@ package final class TLSContext: Sendable {
     // OpenSSL would ask for a pass phrase on the terminal.
     SSL_CTX_set_default_passwd_cb(pointer, MemoryBIO.noPassphrase)
     guard SSL_CTX_use_certificate_chain_file(pointer, certificateChain) == 1 else {
-      throw TLSError("cannot use the certificate chain in \(certificateChain)")
+      throw TLSError(
+        "cannot use the certificate chain in \(certificateChain)\(PEMText.binaryProblem(ofFile: certificateChain))")
     }
     let isLoaded = SSL_CTX_use_PrivateKey_file(pointer, privateKey, SSL_FILETYPE_PEM) == 1
     // A key of another algorithm than the certificate's is loaded without an error, and the certificate is then not sent.
@@ -154,7 +155,9 @@ package final class TLSContext: Sendable {
       )
     }
     guard isLoaded else {
-      throw TLSError("cannot use the private key in \(privateKey) with the certificate in \(certificateChain)")
+      throw TLSError(
+        "cannot use the private key in \(privateKey) with the certificate in \(certificateChain)"
+          + PEMText.binaryProblem(ofFile: privateKey))
     }
   }
 

@@ -208,7 +208,7 @@ extension Problem {
     let guess = Spelling.suggestion(for: name, among: library.names)
     return Problem(
       status: status, kind: .notFound, detail: "unknown profile \"\(name.prefix(80))\"",
-      hint: "\(guess)The profiles are \(library.names.joined(separator: ", ")).")
+      hint: "\(guess)The profiles are \(Spelling.choices(for: name, among: library.names)).")
   }
 
   /// Creates the problem of an invalid profile or rule, with all details in `problems`.

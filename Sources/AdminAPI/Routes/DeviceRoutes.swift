@@ -120,7 +120,7 @@ struct DeviceRoutes: Sendable {
       let guess = Spelling.suggestion(for: name, among: names)
       throw Problem.notFound(
         "devices have no action \"\(name.prefix(80))\"",
-        hint: "\(guess)The actions are \(names.joined(separator: ", ")).")
+        hint: "\(guess)The actions are \(Spelling.choices(for: name, among: names)).")
     }
     let body = try json.parse(action.schema.parse)
     let now = state.clock.now
@@ -233,7 +233,8 @@ struct DeviceRoutes: Sendable {
       guard let kind = TokenKind(text: name) else {
         let guess = Spelling.suggestion(for: name, among: known)
         throw .badRequest(
-          "push_types cannot have \"\(name.prefix(80))\"", hint: "\(guess)Expected \(known.joined(separator: ", ")).")
+          "push_types cannot have \"\(name.prefix(80))\"",
+          hint: "\(guess)Expected \(Spelling.choices(for: name, among: known)).")
       }
       return kind
     }

@@ -1,6 +1,5 @@
 import ArgumentParser
 import APNSMockFaults
-import APNSMockPushQuery
 import MockAPNS
 import HTTPTypes
 package import APNSMockNotation
@@ -175,34 +174,6 @@ struct FilterArguments: ParsableArguments {
     }
     if !query.isEmpty { pairs.append(("q", query.joined(separator: " "))) }
     return (pairs + others).map { "\($0.percentEncoded)=\($1.percentEncoded)" }.joined(separator: "&")
-  }
-}
-
-/// Advice about options that a command does not have.
-package enum UnknownOption {
-  /// Returns what an unknown option probably means: of a command with a filter a condition, such as `since:-5m` for
-  /// `--since -5m`, of `profile use` a parameter; nil for any other.
-  ///
-  /// - Parameter arguments: The arguments of the program.
-  package static func hint(for option: String, in arguments: [String]) -> String? {
-    if arguments.starts(with: ["profile", "use"]), let name = arguments.dropFirst(2).first, !name.hasPrefix("-") {
-      return "A parameter of the profile follows its name: '\(name)?\(option)=VALUE'"
-    }
-    return condition(for: option, in: arguments).map { "A condition is an argument without --: \($0)" }
-  }
-
-  private static func condition(for option: String, in arguments: [String]) -> String? {
-    let filtering: [any ParsableCommand.Type] = [
-      ListCommand.self, RemoveCommand.self, ExportCommand.self, TailCommand.self, WaitCommand.self,
-      FindingsCommand.self,
-    ]
-    let field = option.replacing("-", with: "_")
-    guard filtering.contains(where: { $0.configuration.commandName == arguments.first }),
-      QueryField(named: field) != nil, let index = arguments.firstIndex(where: { $0.hasPrefix("--\(option)") })
-    else { return nil }
-    let parts = arguments[index].split(separator: "=", maxSplits: 1)
-    let value = parts.count == 2 ? String(parts[1]) : arguments.dropFirst(index + 1).first
-    return "\(field):\(value ?? "VALUE")".shellQuoted
   }
 }
 

@@ -15,7 +15,7 @@ extension Condition {
       if field.map({ !fields.contains($0) }) ?? ["after", "before"].contains(term.name) {
         throw FilterError(
           name: term.name, message: "\(term.name) is not available to rules",
-          hint: (field?.replacementInRules.map { "Write \($0). " } ?? "") + QueryField.list(of: fields))
+          hint: (field?.replacementInRules.map { "Write \($0). " } ?? "") + QueryField.list(of: fields, for: term.name))
       }
       let condition = try QueryCondition(term, among: fields)
       count += 1

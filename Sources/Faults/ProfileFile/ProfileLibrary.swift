@@ -91,7 +91,8 @@ package struct ProfileLibrary: Sendable {
       [
         ProfileProblem(
           file: "", "unknown profile \"\(name.shortened)\"",
-          hint: SchemaParser.guess(name, among: names) ?? "the profiles are \(names.joined(separator: ", "))")
+          hint: SchemaParser.guess(name, among: names)
+            ?? "the profiles are \(Spelling.choices(for: name, among: names))")
       ])
   }
 

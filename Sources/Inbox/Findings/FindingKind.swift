@@ -72,7 +72,8 @@ extension Finding {
     package static func hint(forUnknown name: String, all: String) -> String {
       if name == "all" { return "A list has names only. For all findings, use \(all) instead of the list." }
       let names = allCases.map(\.rawValue)
-      return "\(Spelling.suggestion(for: name, among: names))Use \(all), or a list of \(names.joined(separator: ", "))."
+      return
+        "\(Spelling.suggestion(for: name, among: names))Use \(all), or a list of \(Spelling.choices(for: name, among: names))."
     }
 
     /// Orders kinds as they are listed.

@@ -50,11 +50,10 @@ package struct RecordMembers: Sendable {
   package mutating func add(_ text: String) throws(FilterError) {
     for name in text.split(separator: ",", omittingEmptySubsequences: false).map(String.init) {
       guard Self.names.contains(name) else {
-        let guess =
-          Spelling.suggestion(for: name, among: Self.names)
+        let guess = Spelling.suggestion(for: name, among: Self.names)
         throw FilterError(
           field: "fields", value: name,
-          hint: "\(guess)Use a list such as seq,apns.topic of \(Self.names.joined(separator: ", ")).")
+          hint: "\(guess)Use a list such as seq,apns.topic of \(Spelling.choices(for: name, among: Self.names)).")
       }
       Self.add(name.split(separator: ".").map(String.init)[...], to: &members)
     }

@@ -261,7 +261,7 @@ extension YAMLNode {
         let guess = Spelling.nearest(to: entry.key, among: allowed).map { "did you mean \($0)? " } ?? ""
         throw YAMLError(
           at: entry.position, "unknown key '\(entry.key)'",
-          hint: "\(guess)expected one of \(allowed.joined(separator: ", "))")
+          hint: "\(guess)expected one of \(Spelling.choices(for: entry.key, among: allowed))")
       }
       fields[entry.key] = entry.value
     }

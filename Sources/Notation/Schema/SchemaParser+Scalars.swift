@@ -155,11 +155,12 @@ extension SchemaParser {
     guard !problems.isFull else { return }
     if isRequestBody {
       let guess = Spelling.suggestion(for: scalar.text, among: names)
-      return failValue(node, scalar.text, "\(guess)Expected one of \(names.joined(separator: ", ")).")
+      return failValue(
+        node, scalar.text, "\(guess)Expected one of \(Spelling.choices(for: scalar.text, among: names)).")
     }
     fail(
       node, scalar, "unknown value \"\(scalar.text.shortened)\"",
-      hint: Self.guess(scalar.text, among: names) ?? "use one of \(names.joined(separator: ", "))")
+      hint: Self.guess(scalar.text, among: names) ?? "use one of \(Spelling.choices(for: scalar.text, among: names))")
   }
 
   /// Records an invalid value of a member of a request.

@@ -109,14 +109,15 @@ package final class SchemaParser {
       let guess = Self.nearest(to: key, among: names).map { "Did you mean \($0)? " } ?? ""
       return fail(
         at: position, path, "the body has an unknown member \"\(path)\"",
-        hint: names.isEmpty ? "Send {} or no body." : "\(guess)The members are \(names.joined(separator: ", ")).")
+        hint: names.isEmpty
+          ? "Send {} or no body." : "\(guess)The members are \(Spelling.choices(for: key, among: names)).")
     }
     // A JSON pointer is sent back to find the place, so it is shortened only if it is longer than any real one.
     let isPointer = path.hasPrefix("/") && path.utf8.count <= 1000
     fail(
       at: position, isPointer ? path : path.shortened, message,
       hint: Self.guess(key, among: names)
-        ?? (names.isEmpty ? "no keys are allowed here" : "expected one of \(names.joined(separator: ", "))"))
+        ?? (names.isEmpty ? "no keys are allowed here" : "expected one of \(Spelling.choices(for: key, among: names))"))
   }
 
   /// Records a missing key.

@@ -242,7 +242,7 @@ PUSHES = [
         "after=-1", "after", ""), (
         "q=%22", "", ""))),
     *queries("GET", "/pushes", (
-        "limit=5000", "limit", "from 0 to 1000"), ("limit=x", "limit", ""), ("limt=3", "limt", "device_token"), (
+        "limit=5000", "limit", "from 0 to 1000"), ("limit=x", "limit", ""), ("limt=3", "limt", "did you mean limit?"), (
         "devicetoken=x", "devicetoken", "device_token"), ("colour=blue", "colour", "push_type")),
     *queries("DELETE", "/pushes", (
         "", "no pushes to delete", "all=true"), (

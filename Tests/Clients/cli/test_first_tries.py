@@ -100,13 +100,43 @@ def test_an_option_that_is_a_condition_gets_a_hint(binary, command, arguments, h
     assert f"A condition is an argument without --: {hint}" in mistake(binary, command, *arguments)
 
 
+@pytest.mark.parametrize(("arguments", "hint"), [
+    # curl, openssl and provider libraries
+    ("send ab --cacert x", "'--ca'"), ("send ab --CAfile x", "'--ca'"), ("send ab -cacert x", "'--ca'"),
+    ("send ab --kid x", "'--key-id'"), ("send ab --key-file x", "'--key'"), ("send ab --p8 x", "'--key'"),
+    ("send ab --data x", "'--payload'"), ("send ab --body x", "'--payload'"), ("send ab -d x", "'--payload'"),
+    ("send ab --apns-topic x", "'--topic'"), ("send ab --bundle-id x", "'--topic'"), ("send ab --team x", "'--team-id'"),
+    ("send ab --apns-push-type x", "'--push-type'"), ("send ab --p12 x", "'--cert'"), ("send ab --ttl 5", "'--expiration'"),
+    ("send ab --host x", "'--apns'"), ("send ab --port 99", "'--apns 127.0.0.1:99'"), ("send --kid x", "'--key-id'"),
+    ("send ab -H a:b", "Header fields have options of their own"), ("send --device-token ab", "without --: apns-mock send ab"),
+    ("send ab --insecure", "'--ca FILE' trusts another CA"), ("send ab --env sandbox", "--apns HOST:PORT"),
+    ("doctor --cacert x", "'--ca'"), ("doctor --kid x", "'--key-id'"), ("compare --cert x", "'--certificate'"),
+    # other servers and tools
+    ("ls --port 99", "'--admin 127.0.0.1:99'"), ("ls -n 5", "'--limit'"), ("tail -f", "omit it"), ("ls --follow", "apns-mock tail"),
+    ("serve --db x", "'--store'"), ("serve --cacert x", "'--client-ca'"), ("exec --verbose -- true", "'--log-level'"),
+    ("export -o x", "'--output'"), ("ls -o json", "'--json'"), ("wait --max-time 5", "'--timeout'"),
+    # misspelled
+    ("send ab --key_id x", "'--key-id'"), ("serve --upstreams x", "'--upstream'"), ("wait --timeoutt 3", "'--timeout'"),
+    # parameters of profiles
+    ("profile use flaky-503 --rate 0.3", "'flaky-503?rate=0.3'"), ("profile use flaky-503?rate=1 --streak 2", "'flaky-503?rate=1&streak=2'"),
+    ("profile use mine --burst 3", "'mine?burst=3'"), ("profile simulate flaky-503 --streak 2", "'flaky-503?streak=2'"),
+    ("serve --profile flaky-503 --rate 1", "'flaky-503?rate=1'"), ("profile set --rate 0.3", "without --: rate=0.3"),
+])
+def test_an_option_of_another_tool_gets_the_one_of_this(binary, arguments, hint):
+    first = mistake(binary, *arguments.split()).splitlines()[0]
+    assert first.startswith("error: Unknown option '-") and hint in first and first.count("Did you mean") <= 1, first
+
+
+@pytest.mark.parametrize("arguments", [
+    "profile off --rate 3", "send ab --wibble x", "ls --colour x", "serve --inspect", "serve --profile flaky-503 --inspect x"])
+def test_an_option_that_resembles_none_gets_no_suggestion(binary, arguments):
+    first = mistake(binary, *arguments.split()).splitlines()[0]
+    assert first == f"error: Unknown option '{[word for word in arguments.split() if word[:2] == '--'][-1]}'"
+
+
 def test_other_unknown_options_get_no_such_hint(binary):
     for arguments in [["ls", "--sins", "5"], ["clock", "show", "--since", "5m"]]:
         assert "without --" not in mistake(binary, *arguments)
-
-
-def test_a_parameter_as_an_option_gets_a_hint(binary):
-    assert "'flaky-503?rate=VALUE'" in mistake(binary, "profile", "use", "flaky-503", "--rate", "0.3")
 
 
 def test_names_of_commands_elsewhere_get_a_hint(binary):
@@ -123,6 +153,8 @@ def test_what_is_not_there_is_named(server, tmp_path):
     done = server.command("profile", "use", "./missing.yaml")
     assert done.returncode == USAGE and "check the path" in done.stderr and "permissions" not in done.stderr
     assert "specify JSON text, a file" in server.command("send", "ab12", "--payload", "").stderr
+    assert "JSON text begins with a brace" in server.command("send", "ab12", "--payload", "hello").stderr
+    assert "without @" in server.command("send", "ab12", "--payload", "@body.json").stderr
 
 
 def test_a_port_file_on_the_command_line_counts_more_than_variables(server, start, device):
@@ -179,6 +211,23 @@ def test_send_signs_with_another_key_and_trusts_another_ca(start, binary, certs,
     assert done.returncode == USAGE and "the key of --cert is --cert-key FILE" in done.stderr
 
 
+PKCS12 = "convert .p12 and .pfx: openssl pkcs12 -in FILE -nodes"
+
+
+def test_send_reads_one_file_with_certificate_and_key(server, certs, device, tmp_path):
+    both = tmp_path / "both.pem"
+    both.write_bytes((certs / "client.pem").read_bytes() + (certs / "client-key.pem").read_bytes())
+    done = server.command("send", device, "--cert", both)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_binary_file_in_place_of_pem_is_named(server, certs):
+    binary = certs / "client.p12"
+    for flags in [["--cert", binary], ["--cert", binary, "--cert-key", certs / "client-key.pem"], ["--ca", binary],
+                  ["--cert", certs / "client.pem", "--cert-key", binary], ["--key", binary, "--key-id", "ABC"]]:
+        assert PKCS12 in server.command("send", "ab12", *flags).stderr, flags
+
+
 @pytest.mark.parametrize("value", ["30s", "soon", "-1", "Wed, 21 Oct 2015", "2030-01-01T00:00:00Z"])
 def test_lint_knows_what_retry_after_needs(binary, tmp_path, value):
     path = tmp_path / "p.yaml"
@@ -192,6 +241,22 @@ def test_lint_accepts_what_retry_after_may_be(binary, tmp_path, value):
     path = tmp_path / "p.yaml"
     path.write_text(f'name: p\nrules:\n  - do: {{respond: {{status: 503, headers: {{Retry-After: "{value}"}}}}}}\n')
     assert run(binary, "profile", "lint", path).stderr == ""
+
+
+def test_long_lists_of_a_command_name_the_near_ones(binary, tmp_path):
+    settings = tmp_path / "mock.yaml"
+    settings.write_text("webhook_address: x\nstoree: x\napns: {foo: 1}\n")
+    lines = mistake(binary, "serve", "--config", settings).splitlines()
+    assert "the settings are webhook, webhook_ca, webhook_filter, webhook_payload, webhook_anywhere, apns and 41 more" in lines[0]
+    assert lines[1].endswith('unknown setting "storee": did you mean store?') and " and 17 more" in lines[2]
+    assert " more" in mistake(binary, "profile", "show", "nosuch") and " more" in mistake(binary, "env", "--library", "nosuch")
+    assert " more" in mistake(binary, "nosuch") and " more" in mistake(binary, "profile", "lint", settings)
+    assert max(len(line) for line in lines) < 300
+
+
+def test_the_libraries_are_listed(binary):
+    done = run(binary, "env", "--library", "list")
+    assert done.returncode == 0 and {"aioapns", "Pushy"} <= set(done.stdout.splitlines())
 
 
 def test_long_lists_say_how_many_more(server):
@@ -210,6 +275,10 @@ def test_device_tokens_are_registered_and_unregistered(start, device):
     assert server.command("send", device).stdout.startswith("200 ")
     assert server.command("device", "unregister", device).returncode == 0
     assert server.command("send", device).stdout.startswith("410 Unregistered")
+    server.api("PUT", "/clock", {"mode": "frozen", "now": "2030-01-01T12:00:00Z"})
+    for words in [["--since=-2h"], ["--since", "-2h"], ["--since", "2030-01-01T10:00:00Z"], ["--since", "1893492000"]]:
+        assert "since 2030-01-01T10:00:00" in server.command("device", "unregister", device, *words).stdout, words
+    assert "--since: \"soon\" is not a time" in server.command("device", "unregister", device, "--since", "soon").stderr
 
 
 # profile new
@@ -267,7 +336,8 @@ def test_a_new_profile_asks_three_questions_on_a_terminal(binary, tmp_path):
         [binary, "profile", "new", "asked"], stdin=child, stdout=child, stderr=child, cwd=tmp_path, env=clean_environment())
     os.close(child)
     shown = b""
-    for question, answer in [(b"What happens?", b"429\n"), (b"To which pushes?", b"topic:com.example.*\n"), (b"How often?", b"\n")]:
+    for question, answer in [(b"What happens?", b"430\n"), (b"What happens?", b"429\n"), (b"To which pushes?", b"topik:x\n"),
+                             (b"To which pushes?", b"topic:com.example.*\n"), (b"How often?", b"30%\n"), (b"How often?", b"\n")]:
         while question not in shown or not shown.rstrip(b" ").endswith(b"]"):
             shown += os.read(parent, 4096)
         os.write(parent, answer)

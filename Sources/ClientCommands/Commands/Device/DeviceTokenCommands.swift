@@ -40,20 +40,21 @@ struct DeviceUnregister: AsyncParsableCommand {
   var token: String
 
   @Option(
-    name: .long,
+    name: .long, parsing: .unconditional,
     help: .value(
-      "time", "The timestamp of the 410, such as 2026-01-31T12:00:00Z. (default: now, by the server's clock)"))
+      "time", "The timestamp of the 410, such as 2026-01-31T12:00:00Z, or -2h. (default: now, by the server's clock)"))
   var since: String?
 
   @OptionGroup var flags: AdminFlags
 
   func run() async throws {
+    let time = try await flags.time(since, of: "--since")
     let known = try await flags.request(.get, "/devices/\(token.percentEncoded)")
     let former = known.status == 200 ? try known.decoded(Registration.self) : Registration()
     try await flags.setToken(token, state: "unregistered") { writer in
       if let topic = former.topic { writer.member("topic", topic) }
       if let environment = former.environment { writer.member("environment", environment) }
-      if let since { writer.member("since", since) }
+      if let time { writer.member("since", TimeArgument.text(time)) }
     }
   }
 
@@ -65,6 +66,19 @@ struct DeviceUnregister: AsyncParsableCommand {
 }
 
 extension AdminFlags {
+  /// Returns a time in milliseconds since 1970; a duration is from now by the server's clock. Nil if there is no text.
+  ///
+  /// - Parameter flag: The flag for errors.
+  /// - Throws: `CommandFailure` for a text that is not a time.
+  fileprivate func time(_ text: String?, of flag: String) async throws -> Int64? {
+    guard let text else { return nil }
+    let clock = try await request(.get, "/clock").decoded(ClockState.self)
+    guard let now = TimestampFormat.milliseconds(clock.now), let time = TimeArgument.milliseconds(text, now: now) else {
+      throw CommandFailure(.usage, "\(flag): \"\(text)\" is not a time: \(TimeArgument.allowed)")
+    }
+    return time
+  }
+
   /// Sets the state of a device token and prints it.
   ///
   /// - Parameter members: Writes further members of the request's body.

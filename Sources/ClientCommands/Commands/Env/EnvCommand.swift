@@ -22,8 +22,8 @@ struct EnvCommand: AsyncParsableCommand {
   var shell: VariableFormat?
 
   @Option(
-    help: .value("library", "A provider library, such as aioapns or node-apn."),
-    completion: .list(ClientPage.all.map { $0.file.lowercased() }))
+    help: .value("library", "A provider library, such as aioapns or node-apn; list prints all."),
+    completion: .list(["list"] + ClientPage.all.map { $0.file.lowercased() }))
   var library: String?
 
   @Flag(help: "With --library: print only its code, such as for a file: env --library aioapns --code > push.py.")
@@ -39,6 +39,9 @@ struct EnvCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
+    guard library != "list" else {
+      return StandardStream.output.line(ClientPage.all.map(\.library).joined(separator: "\n"))
+    }
     let page = try library.map(Self.page)
     let known = try await settings()
     if let page {
@@ -60,10 +63,14 @@ struct EnvCommand: AsyncParsableCommand {
     // A part of only one name, such as http2 of "Node http2".
     let parts = pages.filter { name.count > 2 && plain($0.library).contains(plain(name)) }
     if parts.count == 1, let page = parts.first { return page }
-    let names = ClientPage.all.map(\.library)
-    let guess = Spelling.nearest(to: name, among: names).map { " (did you mean \($0)?)" } ?? ""
+    let names = pages.map(\.library)
+    let guess = Spelling.nearest(to: name, among: names).map { "did you mean \($0)?" }
     throw CommandFailure(
-      .usage, "--library: no page describes \"\(name)\"\(guess); the libraries are \(names.joined(separator: ", "))")
+      .usage,
+      "--library: no page describes \"\(name)\": "
+        + (guess
+          ?? "the libraries are \(Spelling.choices(for: name, among: names)); to see all: apns-mock env --library list")
+    )
   }
 
   /// Returns the addresses and credentials of the running server.

@@ -68,6 +68,7 @@ struct ProfileNew: ParsableCommand {
   func run() throws {
     let path = output ?? name + ".yaml"
     // Before the questions.
+    if let problem = ProfileName.problem(with: name) { throw CommandFailure(.usage, "\(name.shortened): \(problem)") }
     if path != "-", WholeFile(path: path).exists {
       throw CommandFailure(.usage, "\(path) exists: choose another name, or another file with --output FILE")
     }
@@ -89,34 +90,66 @@ struct ProfileNew: ParsableCommand {
   }
 
   private func makeProfile() throws -> String {
-    let asks = fault == nil && isatty(STDIN_FILENO) != 0 && StandardStream.error.isTerminal
-    func answer(_ flag: String?, _ question: String, _ standard: String) throws -> String {
-      guard flag == nil, asks else { return flag ?? standard }
+    let list = Self.faults.map { "\($0.name) (\($0.meaning))" }.joined(separator: ", ")
+    guard fault != nil || Self.isOnTerminal else { throw CommandFailure(.usage, "--fault is missing: \(list)") }
+    let fault = try value(of: fault, "What happens? \(list).", default: "503") { chosen in
+      guard let fault = Self.faults.first(where: { $0.name == chosen }) else {
+        let guess = Spelling.suggestion(for: chosen, among: Self.faults.map(\.name))
+        throw CommandFailure(.usage, "--fault: unknown fault \"\(chosen)\". \(guess)The faults are \(list)")
+      }
+      return fault
+    }
+    let query = try value(
+      of: pushes, "To which pushes? A query such as topic:com.example.*, or all.", default: "all", Self.checkedQuery)
+    let trigger = try value(
+      of: often, "How often? A share such as 0.2, first:N, attempts:N, every:N or always.", default: "0.2",
+      Trigger.init)
+    return try text(fault, query == "all" ? nil : query, trigger)
+  }
+
+  private static var isOnTerminal: Bool { isatty(STDIN_FILENO) != 0 && StandardStream.error.isTerminal }
+
+  /// Returns the value of a flag; without the flag, on a terminal, the answer to a question, which is asked again after an
+  /// invalid answer.
+  ///
+  /// - Throws: `CommandFailure` for an invalid flag, or if the input ends.
+  private func value<Value>(
+    of flag: String?, _ question: String, default standard: String, _ parse: (String) throws -> Value
+  ) throws -> Value {
+    guard flag == nil, Self.isOnTerminal else { return try parse(flag ?? standard) }
+    while true {
       StandardStream.error.write(Array("\(question) [\(standard)] ".utf8))
-      guard let line = readLine() else {
+      guard let answer = readLine()?.trimmed else {
         throw CommandFailure(.usage, "the input ended before the questions were answered; nothing was written")
       }
-      return line.isEmpty ? standard : line
+      do {
+        return try parse(answer.isEmpty ? standard : answer)
+      } catch let failure as CommandFailure {
+        for line in failure.lines { StandardStream.error.line(line) }
+      }
     }
-    let list = Self.faults.map { "\($0.name) (\($0.meaning))" }.joined(separator: ", ")
-    guard fault != nil || asks else { throw CommandFailure(.usage, "--fault is missing: \(list)") }
-    let chosen = try answer(fault, "What happens? \(list).", "503")
-    guard let fault = Self.faults.first(where: { $0.name == chosen }) else {
-      let guess = Spelling.suggestion(for: chosen, among: Self.faults.map(\.name))
-      throw CommandFailure(.usage, "--fault: unknown fault \"\(chosen)\". \(guess)The faults are \(list)")
+  }
+
+  /// Returns the query, if rules can have it as their condition.
+  ///
+  /// - Throws: `CommandFailure`.
+  private static func checkedQuery(_ query: String) throws -> String {
+    if query == "all" { return query }
+    let rule = "{when: {q: \(quoted(query))}, do: {close: {}}}"
+    _ = try ProfileFailure.reporting { () throws(ProfileFailure) in
+      try ProfileLibrary().profile(of: ProfileSource(name: "--pushes", text: "rules: [\(rule)]", origin: .inline))
     }
-    let query = try answer(pushes, "To which pushes? A query such as topic:com.example.*, or all.", "all")
-    let often = try answer(often, "How often? A share such as 0.2, first:N, attempts:N, every:N or always.", "0.2")
-    return try text(fault, query == "all" ? nil : query, Trigger(often))
+    return query
+  }
+
+  /// Returns a text in quotation marks for YAML, of which JSON's strings are a part.
+  private static func quoted(_ text: String) -> String {
+    var writer = JSONWriter()
+    writer.string(text)
+    return String(decoding: writer.bytes, as: UTF8.self)
   }
 
   private func text(_ fault: Fault, _ query: String?, _ trigger: Trigger) throws -> String {
-    // JSON strings are YAML.
-    func quoted(_ text: String) -> String {
-      var writer = JSONWriter()
-      writer.string(text)
-      return String(decoding: writer.bytes, as: UTF8.self)
-    }
     let file = output.flatMap { $0 == "-" ? nil : $0 } ?? "\(name).yaml"
     // Without a folder it would be the name of a built-in profile.
     let reference = file.contains("/") ? file : "./\(file)"
@@ -124,17 +157,17 @@ struct ProfileNew: ParsableCommand {
       "# Check this file: apns-mock profile lint \(file)",
       "# Try it without a server: apns-mock profile simulate \(file)",
       "# Use it: apns-mock serve --profile \(reference), or in a running server: apns-mock profile use \(reference)",
-      "name: \(quoted(name))",
-      "summary: \(quoted("\(fault.meaning), \(trigger.meaning)"))",
+      "name: \(Self.quoted(name))",
+      "summary: \(Self.quoted("\(fault.meaning), \(trigger.meaning)"))",
     ]
     if let parameter = trigger.parameter {
       lines += [
         "params:", "  # Can be changed when the profile is selected: '\(name)?\(parameter.use)'", "  \(parameter.yaml)",
       ]
     }
-    lines += ["rules:", "  - name: \(quoted(fault.name))"]
+    lines += ["rules:", "  - name: \(Self.quoted(fault.name))"]
     lines += ["    # Which pushes: a query as of apns-mock ls. Without `when`, all pushes."]
-    lines += [query.map { "    when: {q: \(quoted($0))}" } ?? "    # when: {q: \"topic:com.example.*\"}"]
+    lines += [query.map { "    when: {q: \(Self.quoted($0))}" } ?? "    # when: {q: \"topic:com.example.*\"}"]
     lines += ["    # How often: \(trigger.meaning). Without `trigger`, always."]
     lines += [trigger.yaml.map { "    trigger: {\($0)}" } ?? "    # trigger: {probability: 0.2, draw_per: push}"]
     lines += ["    # What happens: \(fault.meaning)", "    \(fault.action)"]

@@ -117,15 +117,32 @@ struct SendCommand: AsyncParsableCommand {
         knownType == .background ? #"{"aps":{"content-available":1}}"# : #"{"aps":{"alert":"Hello from apns-mock"}}"#
       return Array(text.utf8)
     }
-    // Text that begins with a brace is JSON, not a path.
     if payload.isEmpty { throw CommandFailure(.usage, "--payload: specify JSON text, a file, or - for standard input") }
-    let body = payload.trimmed.hasPrefix("{") ? Array(payload.utf8) : try Files.contents(of: payload)
+    // Text that begins with a brace is JSON, not a path.
+    let body = payload.trimmed.hasPrefix("{") ? Array(payload.utf8) : try fileContents(payload)
     let problem = JSONText.problem(in: body)?.description
     let isObject = body.first { !" \t\r\n".utf8.contains($0) } == UInt8(ascii: "{")
     if let problem = problem ?? (isObject ? nil : "it is not an object") {
       StandardStream.error.line("warning: the payload is not a JSON object, which APNs requires: \(problem)")
     }
     return body
+  }
+
+  /// Returns the content of a file.
+  ///
+  /// - Throws: `CommandFailure` that says how to write what is not a file: a text, or a path as curl has it.
+  private func fileContents(_ path: String) throws -> [UInt8] {
+    do {
+      return try Files.contents(of: path)
+    } catch let failure as CommandFailure {
+      let repair =
+        if path.hasPrefix("@") {
+          "a file is specified without @"
+        } else {
+          "JSON text begins with a brace, as in '{\"aps\":{\"alert\":\"Hello\"}}'"
+        }
+      throw CommandFailure(failure.status, "--payload: \(failure); \(repair)")
+    }
   }
 
   private func outcome(

@@ -81,13 +81,19 @@ struct ProviderCertificateFiles: Sendable {
 
   /// Locates the files.
   ///
-  /// - Parameter key: The key's path; nil searches the certificate's folder: `client-key.pem` for `client.pem`,
+  /// - Parameter key: The key's path; nil for a key in the certificate's file or its folder: `client-key.pem` for `client.pem`,
   ///   `client.TOPIC.key` for `client.TOPIC.pem`.
   /// - Throws: `CommandFailure` if there is no key.
   init(chain: String, key: String?) throws {
     self.chain = chain
     if let key {
       self.key = key
+      return
+    }
+    let text = try Files.text(of: chain)
+    if text.contains("PRIVATE KEY-----") || !text.contains("-----BEGIN ") {
+      // A file without PEM is described when the certificate is read.
+      self.key = chain
       return
     }
     let stem = chain.hasSuffix(".pem") ? String(chain.dropLast(4)) : chain
@@ -120,7 +126,9 @@ struct ProviderCertificateFlags: ParsableArguments {
   @Option(
     name: .long,
     help: .value(
-      "file", "The certificate's private key. (default: in the same folder, with the name used by apns-mock certs)"),
+      "file",
+      "The certificate's private key. (default: in the same file, or in its folder with the name used by apns-mock certs)"
+    ),
     completion: .file())
   var certKey: String?
 

@@ -33,7 +33,8 @@ struct ExecChecks: Sendable {
       guard let kind = Finding.Kind(rawValue: name) else {
         let names = Finding.Kind.allCases.map(\.rawValue)
         let guess = Spelling.nearest(to: name, among: names).map { " (did you mean \($0)?)" } ?? ""
-        throw InvalidSettingValue(value: name, allowed: "all, or any of \(names.joined(separator: ", "))\(guess)")
+        throw InvalidSettingValue(
+          value: name, allowed: "all, or any of \(Spelling.choices(for: name, among: names))\(guess)")
       }
       kinds.insert(kind)
     }

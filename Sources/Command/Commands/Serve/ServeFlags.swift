@@ -1,4 +1,5 @@
 import ArgumentParser
+import APNSMockAdminAPI
 import APNSMockClientCommands
 import Logging
 import MockAPNS
@@ -35,16 +36,6 @@ struct ServeFlags<Command: ServerCommand>: ParsableArguments {
   @OptionGroup(title: "Certificates and access") var access: AccessFlags<Command>
   @OptionGroup(title: "Webhook") var webhook: WebhookFlags<Command>
   @OptionGroup(title: "Process") var process: ProcessFlags<Command>
-
-  // Not a setting: a common name of the flag in other servers, accepted to suggest the right one.
-  @Option(help: .hidden)
-  var port: String?
-
-  func validate() throws {
-    guard let port else { return }
-    let address = Int(port).map { "127.0.0.1:\($0)" } ?? "HOST:PORT"
-    throw ValidationError("Unknown option '--port'. Did you mean '--apns \(address)'?")
-  }
 
   /// The values of the specified flags.
   var given: [Setting: [String]] {
@@ -196,7 +187,9 @@ extension ServeFlags {
       throw CommandFailure(.usage, result.errors.map(\.description).joined(separator: "\n"))
     }
     var settings = result.settings
-    try settings.checkWebhook()
+    if settings.webhook.url?.isSecure == false, !settings.webhook.authorities.isEmpty {
+      throw CommandFailure(.usage, "\(Setting.webhookCA.flag) needs a \(Setting.webhook.flag) with https://")
+    }
     settings.configuration.upstream = try settings.upstream.settings(environment)
     let remarks = try settings.readProfiles()
     let logger = Logger(label: "apns-mock") { [settings] _ in

@@ -124,11 +124,12 @@ struct ConfigurationFile: Sendable {
 
   private mutating func failUnknown(_ entry: YAMLNode.Entry, among names: [String]) {
     let key = Self.key(entry)
-    let guess = Spelling.nearest(to: key, among: names).map { "did you mean \($0)? " } ?? ""
+    let guess = Spelling.nearest(to: key, among: names).map { "did you mean \($0)?" }
     fail(
       YAMLError(
         at: entry.position,
-        "unknown setting \"\(key)\": \(guess)the settings are \(names.joined(separator: ", "))"))
+        "unknown setting \"\(key)\": "
+          + (guess ?? "the settings are \(Spelling.choices(for: key, among: names)); to see all: apns-mock config")))
   }
 
   /// The key in `apns:` for the listeners' addresses.

@@ -229,23 +229,6 @@ extension ServeSettings {
     }
   }
 
-  /// Checks that the settings of a webhook have one.
-  ///
-  /// - Throws: `CommandFailure`.
-  func checkWebhook() throws {
-    let dependent: [(Setting, Bool)] = [
-      (.webhookCA, !webhook.authorities.isEmpty), (.webhookFilter, !webhook.filter.isEmpty),
-      (.webhookPayload, webhook.includesPayload), (.webhookAnywhere, webhook.allowsAnyAddress),
-    ]
-    if webhook.url == nil, let setting = dependent.first(where: \.1)?.0 {
-      throw CommandFailure(
-        .usage, "\(setting.flag) needs \(Setting.webhook.flag): specify the URL, such as http://127.0.0.1:9000/pushes")
-    }
-    if webhook.url?.isSecure == false, !webhook.authorities.isEmpty {
-      throw CommandFailure(.usage, "\(Setting.webhookCA.flag) needs a \(Setting.webhook.flag) with https://")
-    }
-  }
-
   private static func listeners(
     _ values: [String], allowsProxyProtocol: Bool = false
   ) throws(InvalidSettingValue) -> [ListenerAddress] {
@@ -300,6 +283,20 @@ extension Value {
     default:
       guard let isOn = try? flag(text) else { throw InvalidSettingValue(value: text, allowed: "0 or 1, off or on") }
       return isOn
+    }
+  }
+}
+
+extension Setting {
+  /// The setting without which this one has no effect, with an example of its value; nil for none.
+  var needed: (setting: Setting, example: String)? {
+    switch self {
+    case .durable, .storeFailure, .retain: (.store, "sqlite:FILE")
+    case .upstreamCA, .upstreamCert, .upstreamKey, .upstreamConnections, .allowTopics, .allowTokens, .learn:
+      (.upstream, "sandbox")
+    case .webhookFilter, .webhookPayload, .webhookAnywhere: (.webhook, "http://127.0.0.1:9000/pushes")
+    case .webhookCA: (.webhook, "https://hooks.example.com/pushes")
+    default: nil
     }
   }
 }

@@ -23,6 +23,8 @@ struct SettingSources {
     var warnings: [String] = []
     /// Problems that prevent the start. All specified values are validated, also those that another source overrides.
     var errors: [SettingError] = []
+    /// The sources of the settings that have another value than their default.
+    fileprivate var changed: [Setting: String] = [:]
   }
 
   /// Merges the sources.
@@ -35,6 +37,12 @@ struct SettingSources {
     applyVariables(to: &result)
     for setting in Setting.allCases {
       if let values = flags[setting] { result.apply(.setting(setting), values, from: setting.flag) }
+    }
+    for setting in Setting.allCases {
+      guard let source = result.changed[setting], let needed = setting.needed, result.changed[needed.setting] == nil
+      else { continue }
+      let flag = needed.setting.flag
+      result.errors.append(SettingError("\(source) needs \(flag), such as \(flag) \(needed.example)"))
     }
     return result
   }
@@ -77,12 +85,21 @@ struct SettingSources {
   }
 }
 
+extension Setting {
+  /// Whether these values are what the setting has if it is not specified.
+  fileprivate func isDefault(_ values: [String]) -> Bool {
+    guard case .value(let value) = documentation.default else { return values.isEmpty }
+    return values.isEmpty || values == [value]
+  }
+}
+
 extension SettingSources.Result {
   fileprivate mutating func apply(_ target: ConfigurationFile.Target, _ values: [String], from source: String) {
     do throws(InvalidSettingValue) {
       switch target {
       case .setting(let setting):
         try settings.set(setting, to: values)
+        changed[setting] = setting.isDefault(values) ? nil : source
         if setting == .profile { settings.profile?.source = source }
       case .rule(let rule): try settings.configuration.settings.set(rule, to: values.first ?? "")
       }

@@ -66,13 +66,6 @@ extension StoreSettings.Place {
 }
 
 extension StoreSettings {
-  /// A setting with another value than its default that has an effect only with a store.
-  private var settingWithoutStore: Setting? {
-    if options.durability != .soon { return .durable }
-    if options.failurePolicy != .refuse { return .storeFailure }
-    return options.retention == nil ? nil : .retain
-  }
-
   /// Opens the session for the lock of the schema; nil for another store.
   ///
   /// - Throws: `CommandFailure` if the database cannot be used.
@@ -99,10 +92,7 @@ extension StoreSettings {
     let isDurable = options.durability == .answer
     let store: any RecordStore
     switch place {
-    case .memory:
-      guard let setting = settingWithoutStore else { return nil }
-      throw CommandFailure(
-        .usage, "\(setting.flag) has no effect on an inbox in memory: add --store sqlite:FILE, or omit it")
+    case .memory: return nil
     case .sqlite(let path, let recent):
       options.recentRecords = recent ?? options.recentRecords
       store = try Self.opening {

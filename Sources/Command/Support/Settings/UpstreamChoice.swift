@@ -20,16 +20,9 @@ struct UpstreamChoice: Sendable {
 
   /// Returns the settings of the service; nil if none was specified.
   ///
-  /// - Throws: `CommandFailure` for settings that need others, unusable files and an unusable `HTTPS_PROXY`.
+  /// - Throws: `CommandFailure` for settings that need each other, unusable files and an unusable `HTTPS_PROXY`.
   func settings(_ environment: [String: String]) throws -> UpstreamSettings? {
-    guard isChosen else {
-      let dependent: [(Setting, Bool)] = [
-        (.upstreamCA, !authorities.isEmpty), (.upstreamCert, certificate != nil), (.upstreamKey, key != nil),
-        (.allowTopics, !allowedTopics.isEmpty), (.allowTokens, !allowedTokens.isEmpty),
-      ]
-      guard let setting = dependent.first(where: \.1)?.0 else { return nil }
-      throw CommandFailure(.usage, "\(setting.flag) needs \(Setting.upstream.flag): name the service, such as sandbox")
-    }
+    guard isChosen else { return nil }
     guard (certificate == nil) == (key == nil) else {
       throw CommandFailure(
         .usage, "\(Setting.upstreamCert.flag) and \(Setting.upstreamKey.flag) belong together: specify both")
