@@ -480,12 +480,22 @@ def test_report_with_a_baseline(pytester: pytest.Pytester) -> None:
     assert sorted(name.split("::")[1] for name in found["tests"]["new"]) == ["test_lost", "test_wrong_count"]
 
 
-def test_report_under_exec(pytester: pytest.Pytester) -> None:
+@pytest.mark.parametrize("workers", [[], ["-n2"]])
+def test_report_under_exec(pytester: pytest.Pytester, workers: list[str]) -> None:
+    if workers:
+        pytest.importorskip("xdist")
     pytester.makepyfile(LOST)
-    command = [find_program(), "exec", "--report", "report.html", "--", sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
+    suite = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *workers]
+    command = [find_program(), "exec", "--report", "report.html", "--", *suite]
     done = subprocess.run(command, cwd=pytester.path, capture_output=True, text=True, timeout=100)
     assert done.returncode == 1, done.stderr
     report = summary(pytester.path / "report.html")
-    assert [test["outcome"] for test in report["tests"]] == ["failed", "failed", "skipped", "passed"]
-    assert report["pushes"] == 5 and len(report["runs"]) == 1
+    # A worker that has not started its server does not record a test that uses none.
+    outcomes = sorted(test["outcome"] for test in report["tests"] if test["outcome"] != "skipped" or not workers)
+    assert outcomes == sorted(["failed", "failed", "passed"] + ([] if workers else ["skipped"]))
+    assert report["pushes"] == 5 and len(report["runs"]) == (3 if workers else 1)
+    assert report["lost"]["count"] == 1 and report["command"].startswith("apns-mock exec ")
+    if workers:
+        # The same seed repeats what all workers did.
+        assert len({run["seed"] for run in report["runs"][1:]}) == 1
     assert "worst finding: abandoned (1 push): " in done.stderr and "to repeat the run: " in done.stderr

@@ -18,41 +18,45 @@ import { actions, changeTheme, showViews } from "../views.js";
 const VIEWS = [["report", "Report"], ["inbox", "Pushes"], ["overview", "Overview"], ["findings", "Findings"], ["connections", "Connections"]];
 const main = document.getElementById("main");
 const summary = readSummary();
-const records = readRecords().catch(() => {
-  throw new Error("The pushes of this report cannot be read: the file is cut off or was changed. Write the report again.");
-});
-const source = new Source(records, summary);
-answerFrom((path, query) => source.answer(path, query));
-theme.start();
-startRoute({ views: VIEWS.map(([view]) => view) });
+if (summary) show(summary);
+else showProblem(main, "This report cannot be read: the file is cut off or was changed. Write the report again.");
 
-const nothing = h("p", { class: "notice" }, "The report contains no push.");
-const overview = new OverviewPanel();
-const inbox = new Inbox(new Detail(actions, nothing, overview), actions, { onPause: () => {}, onClock: () => {} });
-inbox.follow = () => {};
-const report = new ReportPanel(summary, actions);
-const panels = { report, overview, findings: new FindingsPanel(actions), connections: new ConnectionsPanel(actions) };
-replace(document.getElementById("bar"), h("h1", { class: "brand" }, button([icon("bell"), "apns-mock report"], () => go({ view: "report", q: "", push: null }), { class: "plain" })),
-  h("span", { class: "bar-space" }),
-  h("button", { type: "button", class: "plain", title: "Theme (t)", "aria-label": "Change the theme", on: { click: changeTheme } }, icon("theme")),
-  h("button", { type: "button", class: "plain", title: "Keyboard shortcuts (?)", "aria-label": "Keyboard shortcuts", on: { click: keys.showSheet } }, "?"));
+/** Shows the report, and the records when they are read. */
+function show(summary) {
+  const records = readRecords().catch(() => {
+    throw new Error("The pushes of this report cannot be read: the file is cut off or was changed. Write the report again.");
+  });
+  const source = new Source(records, summary);
+  answerFrom((path, query) => source.answer(path, query));
+  theme.start();
+  startRoute({ views: VIEWS.map(([view]) => view) });
 
-showViews(main, panels, inbox, { views: VIEWS, home: "report" });
-onSnapshot(() => {
-  report.showProblem(snapshot.counts ? null : snapshot.failure);
-  if (!snapshot.counts) return;
-  report.drawChart(snapshot.counts.all);
-  document.body.dataset.state = "ready";
-});
-records.then(() => inbox.start()).catch((error) => showProblem(main, error.message));
+  const nothing = h("p", { class: "notice" }, "The report contains no push.");
+  const overview = new OverviewPanel();
+  const inbox = new Inbox(new Detail(actions, nothing, overview), actions, { onPause: () => {}, onClock: () => {} });
+  inbox.follow = () => {};
+  const report = new ReportPanel(summary, actions);
+  const panels = { report, overview, findings: new FindingsPanel(actions), connections: new ConnectionsPanel(actions) };
+  replace(document.getElementById("bar"), h("h1", { class: "brand" }, button([icon("bell"), "apns-mock report"], () => go({ view: "report", q: "", push: null }), { class: "plain" })),
+    h("span", { class: "bar-space" }),
+    h("button", { type: "button", class: "plain", title: "Theme (t)", "aria-label": "Change the theme", on: { click: changeTheme } }, icon("theme")),
+    h("button", { type: "button", class: "plain", title: "Keyboard shortcuts (?)", "aria-label": "Keyboard shortcuts", on: { click: keys.showSheet } }, "?"));
 
-/** Returns the summary that is embedded in the file; without it, shows why the report cannot be read. */
+  showViews(main, panels, inbox, { views: VIEWS, home: "report" });
+  onSnapshot(() => {
+    report.showProblem(snapshot.counts ? null : snapshot.failure);
+    if (!snapshot.counts) return;
+    report.drawChart(snapshot.counts.all);
+    document.body.dataset.state = "ready";
+  });
+  records.then(() => inbox.start()).catch((error) => showProblem(main, error.message));
+}
+
+/** Returns the summary that is embedded in the file; null if the file is cut off. */
 function readSummary() {
   try {
     return JSON.parse(document.getElementById("summary").textContent);
   } catch {
-    const message = "This report cannot be read: the file is cut off or was changed. Write the report again.";
-    showProblem(main, message);
-    throw new Error(message);
+    return null;
   }
 }

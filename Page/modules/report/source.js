@@ -8,6 +8,7 @@ const WAIT_BOUNDS = [0, 10, 50, 100, 250, 500, 1000, 2000, 5000, 10000, 30000, 6
 const PART = 4_000_000; // bytes that are parsed at once
 const LINE_BREAK = 10;
 const KNOWN = 8; // searches
+const AT = Symbol("milliseconds since 1970 of the arrival, which the JSON of a record does not show");
 const SORTS = {
   seq: (one) => one.seq, outcome: (one) => one.outcome, status: (one) => one.served?.status, reason: (one) => one.served?.reason, topic: (one) => one.apns?.topic,
   push_type: (one) => one.apns?.push_type, priority: (one) => one.apns?.priority, device_token: (one) => one.request?.device_token, attempt: (one) => one.attempt,
@@ -27,7 +28,10 @@ export async function readRecords() {
     // A few texts are parsed faster than 20,000. A record has no line break.
     const end = bytes.indexOf(LINE_BREAK, start + PART);
     const text = new TextDecoder().decode(bytes.subarray(start, end < 0 ? bytes.length : end));
-    for (const record of JSON.parse(`[${text.trimEnd().replaceAll("\n", ",")}]`)) records.push(record);
+    for (const record of JSON.parse(`[${text.trimEnd().replaceAll("\n", ",")}]`)) {
+      record[AT] = Date.parse(record.received_at);
+      records.push(record);
+    }
     start = end < 0 ? bytes.length : end + 1;
     await new Promise((resolve) => setTimeout(resolve));
   }
@@ -192,7 +196,7 @@ function retryWaits(records) {
   const [delays, accepted] = [[], []];
   for (const record of records) {
     const key = `${record.push_key} ${record.run} ${record.test_number}`;
-    const at = Date.parse(record.received_at);
+    const at = record[AT];
     const known = record.attempt > 1 ? open.get(key) : undefined;
     if (known) delays.push(at - known.newest);
     if (record.accepted && known) accepted.push(at - known.first + (record.served?.latency_ms ?? 0));
@@ -208,17 +212,20 @@ function percentiles(sorted) {
 
 /** The counts of records over time, in at most `buckets` parts of equal width. */
 function timeline(records, buckets, seriesOf) {
-  const times = records.map((one) => Date.parse(one.received_at));
-  if (!times.length) return { start: null, bucket_ms: 1, counts: {} };
-  const [first, last] = times.reduce(([low, high], time) => [Math.min(low, time), Math.max(high, time)], [Infinity, -Infinity]);
+  if (!records.length) return { start: null, bucket_ms: 1, counts: {} };
+  let [first, last] = [Infinity, -Infinity];
+  for (const record of records) {
+    first = Math.min(first, record[AT]);
+    last = Math.max(last, record[AT]);
+  }
   const width = WIDTHS.find((one) => Math.floor(last / one) - Math.floor(first / one) < buckets) ?? Math.ceil((last - first + 1) / buckets);
   const start = Math.floor(first / width);
   const length = Math.floor(last / width) - start + 1;
   const counts = {};
-  for (const [index, record] of records.entries()) {
+  for (const record of records) {
     for (const series of seriesOf(record)) {
       counts[series] ??= new Array(length).fill(0);
-      counts[series][Math.floor(times[index] / width) - start] += 1;
+      counts[series][Math.floor(record[AT] / width) - start] += 1;
     }
   }
   return { start: new Date(start * width).toISOString(), bucket_ms: width, counts };

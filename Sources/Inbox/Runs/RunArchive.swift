@@ -93,7 +93,7 @@ package struct RunRecords: Sendable {
   /// The number of pushes that were dropped because the memory is limited, and of those the number of each run.
   let dropped: (all: Int, ofRuns: [String: Int])
   /// The runs and the attribution of the pushes.
-  package let runs: [TestRun]
+  package private(set) var runs: [TestRun]
   package let attribution: RunAttribution
   /// Whether the findings are those of all present pushes.
   package let hasAllFindings: Bool
@@ -143,15 +143,18 @@ extension RunRecords {
   /// Returns an iterator over the pushes.
   package func makeIterator() -> RunRecordsIterator { RunRecordsIterator(self) }
 
-  /// Returns whether a push belongs to a run, but to none of the runs within it.
+  /// Returns the same pushes without a run that has none, beside others.
   ///
   /// - Throws: `StoreUnavailable` if the store cannot be read.
-  package func hasPushes(of run: String) throws(StoreUnavailable) -> Bool {
+  package func leavingOutEmpty(_ run: String) throws(StoreUnavailable) -> RunRecords {
+    guard runs.count > 1, missing(of: [run]) == 0 else { return self }
     var iterator = makeIterator()
     while let group = try iterator.next() {
-      if group.contains(where: { attribution.owner(of: $0)?.run == run }) { return true }
+      if group.contains(where: { attribution.owner(of: $0)?.run == run }) { return self }
     }
-    return false
+    var copy = self
+    copy.runs.removeAll { $0.id == run }
+    return copy
   }
 
   /// Returns the number of pushes that belong to runs, but are not among these; nil if it is unknown.

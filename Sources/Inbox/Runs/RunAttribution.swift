@@ -17,13 +17,15 @@ package struct RunAttribution: Sendable {
     package let number: Int?
   }
 
+  /// Whether it is a run that contains others, or that has the pushes of no other run.
+  private enum Kind { case inner, outer, rest }
+
   /// A run or a test while it was open.
   private struct Span: Sendable {
     let owner: Owner
     /// The conditions of its scope and of its run's; empty for none.
     let scopes: [Filter]
-    /// Whether it is a run that contains others.
-    let isOuter: Bool
+    let kind: Kind
   }
 
   /// The number of open runs and tests that are compared with a push. Only an import can have more.
@@ -52,7 +54,7 @@ package struct RunAttribution: Sendable {
   private init(ofOneServer runs: [TestRun]) {
     var changes: [(seq: Int, isEnd: Bool, span: Int32)] = []
     func add(
-      _ owner: Owner, _ scopes: [Filter], isOuter: Bool = false, after: Int, through: Int?, _ seqs: SeqRanges?,
+      _ owner: Owner, _ scopes: [Filter], _ kind: Kind = .inner, after: Int, through: Int?, _ seqs: SeqRanges?,
       restored: SeqRanges
     ) {
       imported += restored.ranges.map { (seqs: $0, owner: owner) }
@@ -60,13 +62,14 @@ package struct RunAttribution: Sendable {
       guard after < through ?? .max else { return }
       changes.append((after + 1, false, Int32(truncatingIfNeeded: spans.count)))
       if let through { changes.append((through + 1, true, Int32(truncatingIfNeeded: spans.count))) }
-      spans.append(Span(owner: owner, scopes: scopes, isOuter: isOuter))
+      spans.append(Span(owner: owner, scopes: scopes, kind: kind))
     }
     for run in runs {
       let scopes = Self.scopes(run.scope)
       add(
-        Owner(run: run.id, test: nil, number: nil), scopes, isOuter: run.containsOthers, after: run.after,
-        through: run.through, run.seqs, restored: run.restored)
+        Owner(run: run.id, test: nil, number: nil), scopes,
+        run.hasOnlyTheRest ? .rest : run.containsOthers ? .outer : .inner, after: run.after, through: run.through,
+        run.seqs, restored: run.restored)
       for test in run.tests {
         add(
           test.owner(in: run.id), scopes + Self.scopes(test.scope), after: test.after,
@@ -119,15 +122,32 @@ package struct RunAttribution: Sendable {
   private struct Candidates {
     /// The newest whose scope matches.
     private(set) var scoped: Owner?
-    private var unscoped: [Owner] = []
-    private var outer: [Owner] = []
+    private var inner = Unscoped()
+    private var outer = Unscoped()
+    private var rest = Unscoped()
+
+    private struct Unscoped {
+      private var first: Owner?
+      private var count = 0
+
+      var only: Owner? { count == 1 ? first : nil }
+
+      mutating func add(_ owner: Owner) {
+        first = first ?? owner
+        count += 1
+      }
+    }
 
     /// The only one without a scope.
-    var alone: Owner? { unscoped.count == 1 ? unscoped[0] : outer.count == 1 ? outer[0] : nil }
+    var alone: Owner? { inner.only ?? outer.only ?? rest.only }
 
     mutating func add(_ span: Span, for record: borrowing Record) {
       if span.scopes.isEmpty {
-        if span.isOuter { outer.append(span.owner) } else { unscoped.append(span.owner) }
+        switch span.kind {
+        case .inner: inner.add(span.owner)
+        case .outer: outer.add(span.owner)
+        case .rest: rest.add(span.owner)
+        }
       } else if scoped == nil {
         for scope in span.scopes where !scope.matches(record) { return }
         scoped = span.owner

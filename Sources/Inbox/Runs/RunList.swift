@@ -34,7 +34,7 @@ package final class RunList: Sendable {
   /// The `id`s of the open runs, and of those among them whose rules apply: those with a scope, and one without if it is the only
   /// open run beside one that contains it, because of several the pushes of the others would meet them too.
   package var open: (all: Set<String>, owning: Set<String>) {
-    let open = all.filter { $0.endedAt == nil }
+    let open = all.filter { $0.endedAt == nil && !$0.hasOnlyTheRest }
     let inner = open.filter { !$0.containsOthers }
     let alone = open.count == 1 ? open.first : inner.count == 1 ? inner.first : nil
     return (Set(open.map(\.id)), Set(open.filter { $0.scope != nil || $0.id == alone?.id }.map(\.id)))

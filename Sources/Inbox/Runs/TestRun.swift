@@ -71,6 +71,8 @@ package struct TestRun: RunSpan, Sendable {
   package internal(set) var command: String?
   /// Whether runs without a command that are open at the same time are parts of it, as those that the program of `exec` starts.
   var containsOthers: Bool { command != nil }
+  /// Whether it has only the pushes of no other run: that of a whole server, whose command is empty because only others repeat it.
+  var hasOnlyTheRest: Bool { command?.isEmpty == true }
   package internal(set) var startedAt: Int64
   package internal(set) var endedAt: Int64?
   package internal(set) var outcome: RunOutcome?

@@ -74,10 +74,8 @@ struct ServerExport: Sendable {
     var end = RunList.RunChanges()
     end.isEnded = true
     _ = state.inbox.runs.update(run, end, now: state.clock.now, lastSeq: state.inbox.snapshot().lastSeq)
-    let records = try state.inbox.recordsOfRuns(by: state.finalRulebook)
-    var runs = Set(records.runs.map(\.id))
-    if runs.count > 1, try !records.hasPushes(of: run), records.missing(of: [run]) == 0 { runs.remove(run) }
-    var export = RunExport(records, of: runs, by: state.finalRulebook)
+    let records = try state.inbox.recordsOfRuns(by: state.finalRulebook).leavingOutEmpty(run)
+    var export = RunExport(records, by: state.finalRulebook)
     while let part = try export.next() {
       var rest = part[...]
       while !rest.isEmpty {
