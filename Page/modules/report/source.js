@@ -15,7 +15,7 @@ const SORTS = {
   size: (one) => one.request?.size?.bytes, latency: (one) => one.served?.latency_ms, connection: (one) => Number(one.connection?.id?.replace(/\D/g, "")), collapse_id: (one) => one.apns?.collapse_id,
 };
 
-/** Returns the records in the script element `records`: compressed lines of JSON in Base64. The first screen is painted before, and the page responds while it reads. */
+/** Returns the records in the script element `records`: compressed lines of JSON with a comma, in Base64. The first screen is painted before, and the page responds while it reads. */
 export async function readRecords() {
   await painted();
   const { writable, readable } = new DecompressionStream("deflate-raw");
@@ -28,7 +28,7 @@ export async function readRecords() {
     // A few texts are parsed faster than 20,000. A record has no line break.
     const end = bytes.indexOf(LINE_BREAK, start + PART);
     const text = new TextDecoder().decode(bytes.subarray(start, end < 0 ? bytes.length : end));
-    for (const record of JSON.parse(`[${text.trimEnd().replaceAll("\n", ",")}]`)) {
+    for (const record of JSON.parse(`[${text.trimEnd().slice(0, -1)}]`)) {
       record[AT] = Date.parse(record.received_at);
       records.push(record);
     }
@@ -54,10 +54,11 @@ function painted() {
   });
 }
 
-/** The record as the API returns it: in a report, the checks that passed are one text. */
-function whole(record) {
+/** The record as the API returns it: in a report, the checks that passed are the bits of one number. `names`: of all checks, that of the lowest bit first. */
+function whole(record, names) {
   const { passed, checks, ...verdict } = record.verdict ?? {};
-  return passed ? { ...record, verdict: { ...verdict, checks: [...passed.split(" ").map((check) => ({ check, ok: true })), ...checks] } } : record;
+  const isPassed = (name, index) => Math.floor(passed / 2 ** index) % 2 === 1;
+  return passed ? { ...record, verdict: { ...verdict, checks: [...names.filter(isPassed).map((check) => ({ check, ok: true })), ...checks] } } : record;
 }
 
 /** Answers requests. `records` is a promise of the records, `summary` the report. */
@@ -100,7 +101,7 @@ export class Source {
   page(records, query) {
     const found = this.found(records, query);
     const limit = query.limit ?? 50;
-    const items = (query.order === "desc" ? found.slice(Math.max(0, found.length - limit)).reverse() : found.slice(0, limit)).map(whole);
+    const items = (query.order === "desc" ? found.slice(Math.max(0, found.length - limit)).reverse() : found.slice(0, limit)).map((one) => whole(one, this.summary.checks));
     return { items, next: items.length && items.length < found.length ? items.at(-1).seq : null, matched: found.length, total: records.length, evicted: 0, complete: true, first_seq: records[0]?.seq ?? 1, last_seq: records.at(-1)?.seq ?? 0 };
   }
 
@@ -121,7 +122,7 @@ export class Source {
 
   push(records, id, part) {
     const attempts = /^\d+$/.test(id) ? records.filter((one) => one.seq === Number(id)) : records.filter((one) => one.apns?.id?.toLowerCase() === id.toLowerCase());
-    const record = attempts.length ? whole(attempts.at(-1)) : null;
+    const record = attempts.length ? whole(attempts.at(-1), this.summary.checks) : null;
     if (!record) throw new ApiError(404, { detail: `the report does not contain push ${id}`, hint: "" });
     if (part === "payload") return record.request.payload === null ? decoded(record.request.body_base64) : JSON.stringify(record.request.payload);
     if (part === "explain") throw new ApiError(404, { detail: "the report does not contain this" });

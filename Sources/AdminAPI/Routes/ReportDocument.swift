@@ -35,7 +35,10 @@ package enum ReportDocument {
     let (embedded, count) = try Self.embedded(
       records, ids, rulebook, accepted: report.acceptedCount, of: report.pushes, maxBytes: room)
     html.removeLast()
-    html += ",\"embedded\":\(count)}</script>\n    <script type=\"application/octet-stream\" id=\"records\">".utf8
+    let checks = Check.allCases.map { "\"\($0.name)\"" }.joined(separator: ",")
+    html +=
+      ",\"checks\":[\(checks)],\"embedded\":\(count)}</script>\n    <script type=\"application/octet-stream\" id=\"records\">"
+      .utf8
     html += Data(embedded).base64EncodedData()
     html += "</script>\n  </body>\n</html>\n".utf8
     return html
@@ -89,7 +92,7 @@ package enum ReportDocument {
     return RunFacts(report: Array(html[start..<end]))
   }
 
-  /// Returns the records, one in JSON per line, compressed, and their number: first those that were not accepted, of both the
+  /// Returns the records, one in JSON per line that ends with a comma, compressed, and their number: first those that were not accepted, of both the
   /// newest.
   private static func embedded(
     _ records: RunRecords, _ ids: Set<String>?, _ rulebook: Rulebook, accepted: Int, of total: Int, maxBytes: Int
@@ -129,7 +132,7 @@ package enum ReportDocument {
             if let number = owner?.number { $0.member("test_number", number) }
           }
           text += writer.bytes
-          text.append(UInt8(ascii: "\n"))
+          text += ",\n".utf8
           count += 1
         }
         deflate.append(text)

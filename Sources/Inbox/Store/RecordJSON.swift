@@ -353,15 +353,16 @@ extension Verdict {
   /// Writes the status, the reason and the checks as members of an object.
   ///
   /// - Parameters:
-  ///   - shortensChecks: Whether the checks that passed are one text, `passed`, with their names and spaces between them. As objects they
-  ///     are half of a record.
+  ///   - shortensChecks: Whether the checks that passed are one number, `passed`, with a bit for each of `Check.allCases`, the first
+  ///     one being the lowest. As objects they are half of a record.
   ///   - detail: Returns the explanation of the failed check.
   package func writeMembers(to writer: inout JSONWriter, shortensChecks: Bool = false, detail: () -> String) {
     let checks = checks
     writer.member("status", status)
     writer.member("reason", reason?.text)
     if shortensChecks {
-      writer.member("passed", checks.lazy.filter(\.ok).map(\.check.name).joined(separator: " "))
+      let passed = checks.lazy.filter(\.ok).map { Check.allCases.firstIndex(of: $0.check) ?? 0 }
+      writer.member("passed", passed.reduce(0) { $0 | 1 << $1 })
     }
     writer.arrayMember("checks") { writer in
       for (check, ok) in checks where !(ok && shortensChecks) {

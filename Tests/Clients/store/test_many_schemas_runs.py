@@ -107,13 +107,14 @@ def test_exports_of_a_view_keep_its_runs(viewed, binary, tmp_path):
     _, viewer, one, two = viewed
     for path, runs in [(f"runs/{two}:r1/report?format=ndjson", [f"{two}:r1"]), ("export", [f"{two}:r1", f"{one}:r1", f"{two}:r2"])]:
         lines = [json.loads(line) for line in viewer.request("GET", f"/api/v1/{path}").body.splitlines()]
-        assert [line["id"] for line in lines if line.get("kind") == "run"] == runs
+        assert [line["id"] for line in lines if line.get("kind") == "run"] == runs + runs, "again behind the pushes"
         numbers = [line["seq"] for line in lines if "seq" in line]
         assert numbers == sorted(set(numbers)) and all(isinstance(number, int) for number in numbers)
         exported = tmp_path / "run.ndjson"
         exported.write_text("\n".join(json.dumps(line) for line in lines))
         done = run(binary, "report", exported, "-o", tmp_path / "report.html")
         assert done.returncode == 0 and (tmp_path / "report.html").stat().st_size > 10_000, done
+        assert "lacks pushes" not in done.stdout and "not in this report" not in done.stdout
     html = viewer.request("GET", f"/api/v1/runs/{two}:r1/report").body
     assert html.startswith(b"<!doctype html>") and f'"id":"{two}:r1"'.encode() in html
 
