@@ -41,7 +41,7 @@ export class Inbox {
     this.hasFailed = false; // whether the server did not list the pushes
     this.batch = [];
     this.retried = new Set(); // the keys of pushes whose loaded attempts are out of date
-    this.records = new Records(() => this.changedRecords());
+    this.records = new Records(() => this.changedRecords(), (former, seq) => this.list.selection.replace(former, seq));
     const columns = new Columns(() => { this.list.drawAgain(); this.loadStart(); });
     this.list = new List(this.records, columns, {
       open: (seq) => this.open(seq), searchedTexts: () => searchedTexts(snapshot.q), search: actions.addCondition, onDrawn: () => this.loadAttempts(),

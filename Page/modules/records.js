@@ -26,9 +26,10 @@ export function seqRanges(seqs) {
 }
 
 export class Records {
-  /** @param onChange called after each change. */
-  constructor(onChange) {
+  /** `onChange()` is called after each change, `onReplace(former, seq)` when the row of a push has another attempt. */
+  constructor(onChange, onReplace = () => {}) {
     this.onChange = onChange;
+    this.onReplace = onReplace;
     this.adding = Promise.resolve(); // the end of the newest `addAttempts`
     this.clear();
   }
@@ -275,6 +276,7 @@ export class Records {
       if (listed.some((one) => one.attempt > record.attempt)) continue;
       for (const one of listed) this.remove(one.seq);
       if (this.add(record) && !listed.length) added += 1;
+      for (const one of listed) this.onReplace(one.seq, record.seq);
     }
     return added;
   }

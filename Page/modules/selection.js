@@ -91,6 +91,13 @@ export class Selection {
     this.onChange();
   }
 
+  /** Selects the row of a push by another attempt, if it is selected. */
+  replace(former, seq) {
+    if (this.current === former) this.current = seq;
+    if (this.anchor === former) this.anchor = seq;
+    if (this.seqs.delete(former)) this.seqs.add(seq);
+  }
+
   /** Removes pushes that are no longer in the list. */
   prune() {
     const kept = [...this.seqs].filter((seq) => this.records.indexOf(seq) >= 0);

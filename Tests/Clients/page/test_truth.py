@@ -120,11 +120,13 @@ def test_grouped_retries_agree_with_the_search(start, open_page, provider, devic
         view.until("([text, rows]) => document.querySelector('.list-count').textContent === text && document.querySelectorAll('.row .chip').length >= rows", [pushes, len(expected)])
         view.until("(chips) => [...document.querySelectorAll('.row .is-cell-attempt')].map((one) => one.textContent.replace('attempt ', '')).join() === chips", ",".join(chip for _, chip in expected))
         assert shown.all_inner_texts() == [status for status, _ in expected], search
-    # The row follows its push, and the list has no second one.
+    # The row follows its push, stays selected, and the list has no second one.
+    view.row("Lost").locator(".row-title").click(modifiers=["Control"])
     assert one.alert("ab12" * 16, "Lost") == 200
     view.row("Lost").locator(".chip", has_text="3/3").wait_for()
     view.await_rows(2)
     assert count.inner_text() == "2 pushes, 6 attempts"
+    assert view.page.locator(".row[aria-selected=true] .row-title").all_inner_texts() == ["Lost"]
 
 
 def test_counts_of_a_store_are_exact(start, open_page, tmp_path, device):
