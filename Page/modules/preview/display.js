@@ -18,39 +18,32 @@ export function display(record) {
   const arrival = notArriving(record);
   const ignored = arrival === null && judged.shows ? ignoredBy(record) : null;
   const why = arrival ?? ignored ?? judged.why;
-  return { kind, shows: why === null, why, wouldShow: judged.shows, arrives: arrival === null, isRegistered: Boolean(record.delivery), isPredicted: record.isPredicted === true, notes };
+  return { kind, shows: why === null, why, wouldShow: judged.shows, arrives: arrival === null, isIgnored: ignored !== null, isRegistered: Boolean(record.delivery), isPredicted: record.isPredicted === true, notes };
 }
 
 /** Why a registered device does not show an accepted push, by its delivery. */
 const UNDELIVERED = {
   "Received by APNs": "APNs has received the push; the device has not acknowledged it yet.",
-  "Stored - Device Offline": "The device is offline: the push is stored and shown when the device is online, unless it expires or is replaced.",
+  "Stored - Device Offline": "The device is offline: the push is stored and delivered when the device is online, unless it expires or is replaced.",
   "Discarded - Token Unregistered": "The device token is not registered any more: the push is discarded.",
   "Discarded - Token Unregistered (From Storage)": "The app was removed while the push was stored: the push is discarded.",
   "Discarded - Expired": "The push expired before the device was online: it is discarded.",
   "Discarded - Disabled": "Notifications are disabled for the app: the push is discarded.",
   "Discarded - Disabled (From Storage)": "Notifications for the app were disabled while the push was stored: the push is discarded.",
 };
-const LAUNCH = "the device holds the newest background push until the app is launched.";
 /** Why a device that is not offline holds a push: `Stored - Power Considerations`. */
 const HELD = {
   power_restricted: "The device saves power: the push is stored and delivered later, unless it expires or is replaced.",
-  force_quit: `The app was force-quit: ${LAUNCH}`,
+  force_quit: "The app was force-quit: the device holds the newest background push until the app is launched.",
   background_budget: "The app has used its budget of background pushes: the device holds the newest one until the budget allows it.",
-  unknown: `The device saves power, or the app was force-quit: ${LAUNCH}`,
+  unknown: "The device saves power, or the app was force-quit: the push is held until that ends, unless it expires or is replaced.",
 };
 
 /** What holds a push. A record does not say it; it follows from the push, except for a background push. */
 function holder(record) {
   if (record.held_by) return record.held_by;
-  if (findingOf(record, "background-budget")) return "background_budget";
+  if (record.findings?.includes("background-budget")) return "background_budget";
   return record.apns?.push_type === "background" ? "unknown" : "power_restricted";
-}
-
-/** The finding of this kind, as its explanation; null without one. */
-function findingOf(record, kind) {
-  const found = record.findings?.find((one) => (one.finding ?? one) === kind);
-  return found ? found.explanation ?? kind : null;
 }
 
 /** The reason why the push does not reach a device; null if it does. */
@@ -62,15 +55,19 @@ function notArriving(record) {
     return `APNs ${isPredicted ? "would not" : "did not"} accept this push${reason ? ` (${reason})` : ""}, so it does not reach a device.`;
   }
   if (!delivery || delivery.startsWith("Delivered")) return null;
-  if (delivery.startsWith("Stored") && findingOf(record, "overwritten-in-storage")) return "A newer push has replaced it in storage: it is never delivered.";
-  if (delivery === "Received by APNs" && findingOf(record, "overwritten-before-ack")) return "A newer push has replaced it before the device acknowledged it: it is never shown.";
+  if (delivery.startsWith("Stored") && record.findings?.includes("overwritten-in-storage")) return "A newer push has replaced it in storage: it is never delivered.";
+  if (delivery === "Received by APNs" && record.findings?.includes("overwritten-before-ack")) return "A newer push has replaced it before the device acknowledged it: it is never shown.";
   return delivery === "Stored - Power Considerations" ? HELD[holder(record)] : UNDELIVERED[delivery] ?? `${delivery}.`;
 }
 
-/** Why the device ignores a push that it has received; null if it does not. */
+const IGNORED = {
+  "would-not-show": "The device ignores this push: it has the finding would-not-show.",
+  "background-budget": "The device ignores this push, which exceeds a budget: it has the finding background-budget.",
+};
+
+/** Why the device ignores a push that it has received, although its payload can be displayed; null if it does not. */
 function ignoredBy(record) {
-  const problem = findingOf(record, "would-not-show") ?? findingOf(record, "background-budget");
-  return problem && sentence(problem);
+  return IGNORED[record.findings?.find((one) => one in IGNORED)] ?? null;
 }
 
 function byKind(kind, record, notes) {

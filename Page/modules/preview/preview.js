@@ -1,6 +1,6 @@
 // The preview tab: a push as a phone displays it, or the reason why nothing is displayed.
 import { get } from "../api.js";
-import { button, h } from "../dom.js";
+import { button, h, replace } from "../dom.js";
 import { gauge } from "../gauge.js";
 import { icon } from "../icons.js";
 import { apsOf, KIND_NAMES, object } from "../summary.js";
@@ -21,7 +21,7 @@ export function previewTab(record, actions) {
   const { element, redraw } = stage(record, preview);
   return [
     h("div", { class: "preview" }, element),
-    statement(preview),
+    statement(preview, record),
     facts(record, preview.kind),
     preview.kind === "liveactivity" && activityStates(record, actions.open),
     preview.notes.length > 0 && h("ul", { class: "notes" }, preview.notes.map((note) => h("li", {}, visible(note)))),
@@ -36,17 +36,20 @@ export function previewTab(record, actions) {
 /** The screen of a device and the statement, without further facts. */
 export function previewOf(record) {
   const preview = display(record);
-  return [h("div", { class: "preview" }, stage(record, preview).element), statement(preview)];
+  return [h("div", { class: "preview" }, stage(record, preview).element), statement(preview, record)];
 }
 
 /** States whether something is displayed, or why nothing is. */
-function statement(preview) {
+function statement(preview, record) {
   if (preview.shows) {
     return h("p", { class: "statement is-shown" }, icon("accepted"), h("span", {}, `${preview.isRegistered ? "The" : "A"} device ${preview.isPredicted ? "would display" : "displays"} this`,
       preview.kind === "liveactivity" ? " in its Live Activity." : "."));
   }
-  return h("p", { class: "statement is-not-shown" }, icon("rejected"), h("span", {}, h("strong", {}, preview.isPredicted ? "Nothing would be displayed. " : "Nothing is displayed. "),
-    visible(preview.why.replace(/^Nothing is displayed[:.] ?/, "").replace(/^./, (letter) => letter.toUpperCase()))));
+  const reason = (text) => visible(text.replace(/^Nothing is displayed[:.] ?/, "").replace(/^./, (letter) => letter.toUpperCase()));
+  const why = h("span", {}, reason(preview.why));
+  // The record has no more than the finding.
+  if (preview.isIgnored && preview.isRegistered) get(`/pushes/${encodeURIComponent(record.seq)}/delivery`).then((found) => found.reason && replace(why, reason(`${found.reason}.`)), () => {});
+  return h("p", { class: "statement is-not-shown" }, icon("rejected"), h("span", {}, h("strong", {}, preview.isPredicted ? "Nothing would be displayed. " : "Nothing is displayed. "), why));
 }
 
 // Where each kind is displayed, and for each place its card.
@@ -69,11 +72,17 @@ function stage(record, preview) {
   const element = h("div", { class: "stage" }, h("div"), picker);
   const redraw = () => {
     const [surface, card] = surfaces.find(([name]) => name === chosen[kind]) ?? surfaces[0];
-    element.firstChild.replaceWith(phone(card(record), { isDimmed: kind === "voip" ? !preview.arrives : !preview.shows, surface, at: record.received_at, label: kind === "voip" ? "if the app reports a call" : null }));
+    element.firstChild.replaceWith(phone(card(record), { condition: conditionOf(preview, kind === "voip"), surface, at: record.received_at, label: kind === "voip" ? "if the app reports a call" : null }));
     if (surface === "lock screen" && kind === "alert") addStack(record, element);
   };
   redraw();
   return { element, redraw };
+}
+
+/** The condition under which the card would be displayed; null if it is. `isApps`: whether the app displays it, not the system. */
+function conditionOf(preview, isApps) {
+  if (!preview.arrives) return "if it were delivered";
+  return isApps || preview.shows ? null : "if the device displayed it";
 }
 
 /** Shows below a notification how many others of its thread the device may have. */
@@ -83,7 +92,7 @@ async function addStack(record, container) {
   const topic = record.apns?.topic ?? "";
   // A search cannot have every text.
   if (!record.seq || ![token, topic, thread].every((text) => typeof text === "string" && text.length < 300 && !/[\p{Cc}\p{Cs}]/u.test(text))) return;
-  const q = `token:${quoted(token)} topic:${quoted(topic)} payload./aps/thread-id:${quoted(thread)} accepted:true`;
+  const q = `token:${quoted(token)} topic:${quoted(topic)} payload./aps/thread-id:${quoted(thread)} accepted:true${record.delivery ? " delivery:delivered*" : ""}`;
   const page = await get("/pushes", { q, before: record.seq, limit: 0 }).catch(() => null);
   const card = container.querySelector(".note-card");
   if (!page?.matched || !card) return;
@@ -93,11 +102,9 @@ async function addStack(record, container) {
 
 function screen(record, preview) {
   const { kind } = preview;
-  // Undelivered pushes are displayed as if they had been delivered.
-  const isDimmed = !preview.arrives;
   const at = record.received_at;
-  if (kind === "pushtotalk" && record.request?.payload) return phone(talkPill(record), { isDimmed, at, label: "if the app joins the talk" });
-  return phone(null, { at, badge: kind === "alert" ? apsOf(record)?.badge : undefined });
+  if (kind === "pushtotalk" && record.request?.payload) return phone(talkPill(record), { condition: conditionOf(preview, true), at, label: "if the app joins the talk" });
+  return phone(null, { at, badge: kind === "alert" && preview.arrives ? apsOf(record)?.badge : undefined });
 }
 
 function facts(record, kind) {

@@ -4,7 +4,7 @@ import { eventName } from "../connections/marks.js";
 import { Tracks } from "../connections/tracks.js";
 import { serverNow } from "../clock.js";
 import { h, replace, table } from "../dom.js";
-import { clockTime, counted } from "../format.js";
+import { clockTime, count, counted } from "../format.js";
 import { visible } from "../visible.js";
 import { ATTEMPT_FIELDS, waterfall } from "../waterfall.js";
 
@@ -31,10 +31,16 @@ async function draw(record, actions, container) {
   const tracks = new Tracks({ open: actions.open, list: (from, until) => actions.search(`connection:${id} since:"${new Date(from).toISOString()}" until:"${new Date(until).toISOString()}"`) },
     { seq: record.seq, at: Date.parse(record.received_at), from: near[0], until: near[1] });
   replace(container, waterfall(seriesOf(record, series.items), { chosen: record.seq, open: actions.open, width: Math.max(280, container.clientWidth - 4) }),
-    h("h3", {}, `Connection ${id}`), tracks.element, h("p", { class: "quiet" }, "To scale. Drag on the axis to zoom; a click on a bar opens its push."),
+    h("h3", {}, `Connection ${id}`), tracks.element, h("p", { class: "quiet" }, part(before.items.length + 1 + after.items.length, before.next !== null || after.next !== null, connection?.pushes ?? newest.matched)),
     h("h3", {}, "Connection events"), connection ? eventTable(connection) : h("p", { class: "quiet" }, "Not available: only the last 200 closed connections are stored."));
   tracks.show([connection ?? { id, state: "closed", client: record.connection.client, tls: record.connection.tls, pushes: newest.matched ?? 0, events: [] }], ...all);
   tracks.showChosen();
+}
+
+/** Which pushes of the connection are shown first. */
+function part(number, areMore, total) {
+  const which = areMore ? `The nearest ${count(number)} of ${total === null ? "more" : count(total)} pushes of this connection; All shows the others.` : number === 1 ? "This is the only push on its connection." : `All ${count(number)} pushes of this connection.`;
+  return `${which} Drag on the axis to zoom; a click on a bar opens its push.`;
 }
 
 /** The time that pushes take, in milliseconds since 1970, with a margin. */

@@ -1,7 +1,6 @@
 internal import APNSMockDevices
 internal import APNSMockRules
 internal import APNSMockFaultModel
-internal import APNSMockFaults
 internal import APNSMockHTTPMessage
 internal import Hummingbird
 internal import APNSMockInbox

@@ -122,4 +122,4 @@ def test_a_part_of_a_connection_is_not_shown_as_all_of_it(start, open_page, devi
     server = start()
     stores.load(server, 700, device=device)
     view = open_page(server, "/?push=1&tab=timeline").live()
-    view.page.get_by_text("The nearest 301 of 700 pushes of this connection.").wait_for()
+    view.page.get_by_text("The nearest 21 of 700 pushes of this connection; All shows the others.").wait_for()

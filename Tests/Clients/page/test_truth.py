@@ -53,6 +53,12 @@ def test_the_preview_follows_the_delivery(start, open_page, provider):
         panel.locator(".statement", has_text=statement).wait_for()
         assert step in view.page.get_by_role("list", name="Delivery").inner_text()
         assert ("is-dimmed" in panel.locator(".phone").get_attribute("class")) == (not step.startswith("Delivered"))
+    # One that the device ignores, for a reason that its record does not have.
+    start_token = "5ee7" * 40
+    server.request("PUT", "/api/v1/fixtures", {"devices": [{"id": "anna", "apps": [{"bundle_id": "com.example.app", "tokens": {"liveactivity_start": start_token}}]}]})
+    one.push(start_token, {"aps": {"timestamp": int(time.time()), "event": "update", "content-state": {"eta": 1}}}, topic="com.example.app.push-type.liveactivity", type="liveactivity")
+    view.visit(f"/?push={server.pushes()[-1]['seq']}")
+    view.page.locator(".statement", has_text="The event update was sent to a push-to-start token").wait_for()
 
 
 def test_each_state_of_a_delivery_has_a_true_text(kept_view):
@@ -65,10 +71,10 @@ def test_each_state_of_a_delivery_has_a_true_text(kept_view):
     # What the record of an alert has beside its delivery, and a part of the text.
     cases = [({"delivery": state}, None) for state in states] + [({"delivery": held, "held_by": cause}, cause.split("_")[0]) for cause in causes] + [
         ({"delivery": held}, "saves power"), ({"delivery": held, "apns": {"push_type": "background"}}, "saves power, or the app was force-quit"),
-        ({"delivery": held, "findings": [{"finding": "background-budget"}]}, "budget"),
-        ({"delivery": "Stored - Device Offline", "findings": [{"finding": "overwritten-in-storage"}]}, "never delivered"),
-        ({"delivery": "Received by APNs", "findings": [{"finding": "overwritten-before-ack"}]}, "never shown"),
-        ({"delivery": "Delivered to Device", "findings": [{"finding": "would-not-show", "explanation": "the activity has ended"}]}, "The activity has ended."),
+        ({"delivery": held, "findings": ["background-budget"]}, "budget"),
+        ({"delivery": "Stored - Device Offline", "findings": ["overwritten-in-storage"]}, "never delivered"),
+        ({"delivery": "Received by APNs", "findings": ["overwritten-before-ack"]}, "never shown"),
+        ({"delivery": "Delivered to Device", "findings": ["would-not-show"]}, "ignores this push"), ({"delivery": "Delivered to Device", "findings": ["background-budget"]}, "exceeds a budget"),
         ({"accepted": False, "served": {"status": 410, "reason": "Unregistered"}}, "did not accept this push (410 Unregistered)"),
         ({"accepted": False, "isPredicted": True, "served": {"status": 410, "reason": "Unregistered"}}, "would not accept this push (410 Unregistered)"),
         ({"accepted": False, "outcome": "pending"}, "still delayed")]
