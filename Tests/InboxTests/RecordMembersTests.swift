@@ -42,7 +42,7 @@ import Testing
     ("fields=", "", "seq,apns.topic"), ("fields=seq,", "", "Use a list"),
     ("fields=topic", "topic", "Did you mean apns.topic?"), ("fields=seq,servd.status", "servd.status", "served.status"),
     ("fields=seq,payload", "payload", "Did you mean request.payload?"),
-    ("fields=verdict.checks.0", "verdict.checks.0", "findings"),
+    ("fields=verdict.checks.0", "verdict.checks.0", "verdict.reason"),
     ("fields=Seq", "Seq", "Did you mean seq?"), ("fields=seq, outcome", " outcome", "Did you mean outcome?"),
   ])
   func unknownFieldsAreReported(fields: String, value: String, hint: String) {

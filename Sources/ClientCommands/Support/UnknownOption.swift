@@ -57,7 +57,7 @@ package struct UnknownOption {
     self.arguments = arguments
     self.path = path
     self.options = options
-    name = Self.name(of: written)
+    name = Self.name(of: written).lowercased()
     let index = flags.firstIndex { $0 == written || $0.hasPrefix("\(written)=") }
     value = index.flatMap { index in
       let parts = arguments[index].split(separator: "=", maxSplits: 1)
@@ -67,7 +67,7 @@ package struct UnknownOption {
   }
 
   private static func name(of flag: String) -> String {
-    flag.drop { $0 == "-" }.prefix { $0 != "=" }.lowercased()
+    String(flag.drop { $0 == "-" }.prefix { $0 != "=" })
   }
 
   /// Returns the parser's message with the suggestion of this program in place of the parser's, which compares letters only.
@@ -81,7 +81,7 @@ package struct UnknownOption {
     if let condition { return "A condition is an argument without --: \(condition)" }
     if let parameter = parameter(isNamed: true) { return parameter }
     if let advice { return advice }
-    let flag = synonym ?? Spelling.nearest(to: name, among: options)
+    let flag = synonym ?? (name.count > 2 ? Spelling.nearest(to: name, among: options) : nil)
     return flag.map { "Did you mean '--\($0)\(port(of: $0))'?" } ?? parameter(isNamed: false)
   }
 
@@ -103,7 +103,9 @@ package struct UnknownOption {
   /// - Parameter isNamed: Whether the parameter must be one of a built-in profile. If not, nothing is known of the profile, so
   ///   that any word can be a parameter.
   private func parameter(isNamed: Bool) -> String? {
-    if path == ["profile", "set"] { return "A parameter is an argument without --: \(name)=\(value ?? "VALUE")" }
+    if path == ["profile", "set"], !isNamed {
+      return "A parameter is an argument without --: \(name)=\(value ?? "VALUE")"
+    }
     let text =
       [["profile", "use"], ["profile", "simulate"]].contains(path)
       ? arguments.dropFirst(path.count).first { !$0.hasPrefix("-") }
@@ -173,6 +175,7 @@ package struct UnknownOption {
   private static let otherNames: [(option: String, names: Set<String>)] = [
     ("ca", "cacert cacerts cafile capath rootca rootcas truststore tlsca"),
     ("client-ca", "cacert cacerts cafile rootca tlsca clientcas"),
+    ("upstream-ca", "cacert cacerts cafile rootca tlsca"),
     ("cert", "certificate clientcert clientcertificate certfile certpath pem pfx p12 e"),
     ("certificate", "cert clientcert certfile certpath pem pfx p12 e"),
     ("cert-key", "certificatekey clientkey clientcertkey"),
@@ -195,7 +198,7 @@ package struct UnknownOption {
     ("apns", "host hostname server url address addr endpoint connect gateway port p listen bind"),
     ("admin", "host hostname server url address addr endpoint port p adminport uiport httpport apiport base baseurl"),
     ("admin-token", "token password apikey auth user u bearer"),
-    ("output", "o out outfile outputfile file destination"),
+    ("output", "o out outfile outputfile file destination html htmlreport"),
     ("report", "output o out html htmlreport"),
     ("json", "o output format outputformat"),
     ("config", "configfile c settings f"),

@@ -84,6 +84,11 @@ extension Record {
     let check = verdict?.failed.map { " (check \($0.name), see Protocol.md, section 8.2)" } ?? ""
     let deviation = "Upstream answered \(answer): this deviates from the rules\(check)."
     guard let reason = upstream.reason.flatMap({ Reason(text: $0) }) else { return deviation }
+    if reason == .missingProviderToken, connection.certificate != nil {
+      return deviation
+        + " The client certificate of a provider cannot be passed on: specify it with --upstream-cert FILE "
+        + "and --upstream-key FILE."
+    }
     let checks = reason.checks.map(\.name).joinedWithOr
     return deviation + " By the rules, \(reason.text) means: \(reason.when) "
       + (checks.isEmpty

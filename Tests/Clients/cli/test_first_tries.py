@@ -101,37 +101,14 @@ def test_an_option_that_is_a_condition_gets_a_hint(binary, command, arguments, h
 
 
 @pytest.mark.parametrize(("arguments", "hint"), [
-    # curl, openssl and provider libraries
-    ("send ab --cacert x", "'--ca'"), ("send ab --CAfile x", "'--ca'"), ("send ab -cacert x", "'--ca'"),
-    ("send ab --kid x", "'--key-id'"), ("send ab --key-file x", "'--key'"), ("send ab --p8 x", "'--key'"),
-    ("send ab --data x", "'--payload'"), ("send ab --body x", "'--payload'"), ("send ab -d x", "'--payload'"),
-    ("send ab --apns-topic x", "'--topic'"), ("send ab --bundle-id x", "'--topic'"), ("send ab --team x", "'--team-id'"),
-    ("send ab --apns-push-type x", "'--push-type'"), ("send ab --p12 x", "'--cert'"), ("send ab --ttl 5", "'--expiration'"),
-    ("send ab --host x", "'--apns'"), ("send ab --port 99", "'--apns 127.0.0.1:99'"), ("send --kid x", "'--key-id'"),
-    ("send ab -H a:b", "Header fields have options of their own"), ("send --device-token ab", "without --: apns-mock send ab"),
-    ("send ab --insecure", "'--ca FILE' trusts another CA"), ("send ab --env sandbox", "--apns HOST:PORT"),
-    ("doctor --cacert x", "'--ca'"), ("doctor --kid x", "'--key-id'"), ("compare --cert x", "'--certificate'"),
-    # other servers and tools
-    ("ls --port 99", "'--admin 127.0.0.1:99'"), ("ls -n 5", "'--limit'"), ("tail -f", "omit it"), ("ls --follow", "apns-mock tail"),
-    ("serve --db x", "'--store'"), ("serve --cacert x", "'--client-ca'"), ("exec --verbose -- true", "'--log-level'"),
-    ("export -o x", "'--output'"), ("ls -o json", "'--json'"), ("wait --max-time 5", "'--timeout'"),
-    # misspelled
-    ("send ab --key_id x", "'--key-id'"), ("serve --upstreams x", "'--upstream'"), ("wait --timeoutt 3", "'--timeout'"),
-    # parameters of profiles
-    ("profile use flaky-503 --rate 0.3", "'flaky-503?rate=0.3'"), ("profile use flaky-503?rate=1 --streak 2", "'flaky-503?rate=1&streak=2'"),
-    ("profile use mine --burst 3", "'mine?burst=3'"), ("profile simulate flaky-503 --streak 2", "'flaky-503?streak=2'"),
-    ("serve --profile flaky-503 --rate 1", "'flaky-503?rate=1'"), ("profile set --rate 0.3", "without --: rate=0.3"),
+    ("send ab -cacert x", "Did you mean '--ca'?"), ("send --kid x", "Did you mean '--key-id'?"), ("ls -n 5", "Did you mean '--limit'?"),
+    ("profile use flaky-503 --rate 0.3", "'flaky-503?rate=0.3'"), ("profile off --rate 3", ""),
 ])
 def test_an_option_of_another_tool_gets_the_one_of_this(binary, arguments, hint):
+    """UnknownOptionTests has the others."""
+    option = next(word for word in arguments.split() if word.startswith("-"))
     first = mistake(binary, *arguments.split()).splitlines()[0]
-    assert first.startswith("error: Unknown option '-") and hint in first and first.count("Did you mean") <= 1, first
-
-
-@pytest.mark.parametrize("arguments", [
-    "profile off --rate 3", "send ab --wibble x", "ls --colour x", "serve --inspect", "serve --profile flaky-503 --inspect x"])
-def test_an_option_that_resembles_none_gets_no_suggestion(binary, arguments):
-    first = mistake(binary, *arguments.split()).splitlines()[0]
-    assert first == f"error: Unknown option '{[word for word in arguments.split() if word[:2] == '--'][-1]}'"
+    assert first.startswith(f"error: Unknown option '{option}'") and first.endswith(hint or "'"), first
 
 
 def test_other_unknown_options_get_no_such_hint(binary):

@@ -89,6 +89,7 @@ def test_an_answer_that_the_rules_do_not_give_is_deviating(relay, real, device):
     assert [one["seq"] for one in mock.pushes(q="is:deviating")] == [first["seq"]]
     text = mock.api("GET", f"/pushes/{first['seq']}/explain")["text"]
     assert "Upstream answered 410 Unregistered: this deviates from the rules" in text
+    assert "(check device_unregistered, see Protocol.md, section 8.2)" in text
     # The token is registered as such, so that the rules say the same now.
     token = mock.api("GET", f"/devices/{device}")
     assert (token["state"], token["source"]) == ("unregistered", "upstream")
@@ -197,6 +198,14 @@ def test_a_key_that_upstream_does_not_know(relay, real, device):
     assert (response.status, response.body) == (403, b'{"reason":"InvalidProviderToken"}')
     assert any("403 InvalidProviderToken" in one["text"] for one in upstream(mock)["problems"])
     assert mock.record(device)["upstream"]["deviating"]
+
+
+def test_a_provider_certificate_that_is_not_passed_on(relay, certs, device):
+    mock = relay()
+    with connect(mock, certificate=(certs / "client.pem", certs / "client-key.pem")) as wire:
+        assert wire.push(push_headers(mock, device, authorization=None)).status == 403
+    assert "--upstream-cert FILE" in mock.api("GET", "/pushes/1/explain")["text"]
+    assert "--upstream-cert FILE" in upstream(mock)["problems"][0]["text"]
 
 
 def faulty(binary, folder, *rules):
