@@ -1,4 +1,4 @@
-package import APNSMockNotation
+internal import APNSMockNotation
 package import APNSMockRules
 package import APNSMockDevices
 package import APNSMockFaultModel
