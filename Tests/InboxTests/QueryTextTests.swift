@@ -1,4 +1,6 @@
 import APNSMockNotation
+import APNSMockPushQuery
+import APNSMockTestSupport
 import Testing
 
 @testable import APNSMockInbox
@@ -145,5 +147,13 @@ import Testing
       try Filter([(name: "payload." + String(repeating: "/a", count: 33), value: "1")])
     }
     #expect(error?.message.contains("33 names") == true)
+  }
+
+  /// The table of fields on the page Inbox has every field.
+  @Test func pageListsEveryField() throws {
+    let page = try MarkdownPage.packageFile("Documentation/Inbox.md")
+    let table = page.split(separator: "\n").filter { $0.hasPrefix("| ") }
+    let names = Set(table.flatMap { $0.matches(of: /`([a-z_]+)…?`/).map { String($0.1) } })
+    for field in QueryField.allCases.map(\.rawValue) { #expect(names.contains(field), "\(field)") }
   }
 }
