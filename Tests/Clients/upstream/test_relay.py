@@ -52,7 +52,7 @@ def relay(start, real):
 
 def pushed(relay, real, device, body=b'{"aps":{"alert":"hello"}}', **changes):
     with connect(relay) as wire:
-        return wire.push(push_headers(relay, device, authorization=bearer(real), **changes), body)
+        return wire.push(push_headers(relay, device, **{"authorization": bearer(real), **changes}), body)
 
 
 def upstream(server):
@@ -193,8 +193,7 @@ class HTTP11(socketserver.BaseRequestHandler):
 def test_a_key_that_upstream_does_not_know(relay, real, device):
     mock = relay()
     foreign = "bearer " + tokens.provider_token(key=real.key, key_id="UNKNOWNKEY", team_id=TEAM_ID)
-    with connect(mock) as wire:
-        response = wire.push(push_headers(mock, device, authorization=foreign))
+    response = pushed(mock, real, device, authorization=foreign)
     assert (response.status, response.body) == (403, b'{"reason":"InvalidProviderToken"}')
     assert any("403 InvalidProviderToken" in one["text"] for one in upstream(mock)["problems"])
     assert mock.record(device)["upstream"]["deviating"]
@@ -239,7 +238,7 @@ def test_the_provider_always_gets_an_answer(binary, relay, device, tmp_path, act
 
 
 def test_nothing_waits_for_ever_for_an_upstream_that_says_nothing(relay, real, device):
-    """A stalled upstream: streams beyond its limit wait, memory stays flat, and a client that gives up is recorded."""
+    """Streams beyond the limit of a stalled upstream wait, memory stays flat, and a client that gives up is recorded."""
     mock = relay()
     pushed(mock, real, device)
     real.signal(19)
@@ -329,7 +328,6 @@ def copy(source, target):
 
 
 def test_a_proxy_is_used(relay, real, device):
-    Tunnel.targets.clear()
     proxy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Tunnel)
     threading.Thread(target=proxy.serve_forever, daemon=True).start()
     port = proxy.server_address[1]
