@@ -30,7 +30,7 @@ built_tests = $(if $(BUILT),,build-tests)
 clients = .build/clients
 # Most client tests wait rather than compute, so more of them run at once than there are cores. `-n0` in PYTEST_ARGS runs
 # them one after the other.
-workers := $(shell echo $$((4 * $$(getconf _NPROCESSORS_ONLN))))
+workers := $(shell echo $$((3 * $$(getconf _NPROCESSORS_ONLN))))
 pytest = $(clients)/bin/python -m pytest Tests/Clients -n $(workers)
 flags = $$(.ci/build-flags)
 # Runs the Swift tests that were built into a folder. On Linux they are a program, and SwiftPM would plan the build again first.

@@ -12,7 +12,7 @@ import { go, linkOf, shown } from "./route.js";
 import { roving } from "./roving.js";
 import { Search } from "./search.js";
 import { isSeq } from "./seq.js";
-import { recount, setSearch, snapshot } from "./snapshot.js";
+import { recount, setPaused, setSearch, snapshot } from "./snapshot.js";
 import { conditions, replacedTerm, searchedTexts, withoutTerm } from "./terms.js";
 import { splitter } from "./splitter.js";
 import { Toolbar } from "./toolbar.js";
@@ -376,6 +376,7 @@ export class Inbox {
   togglePause() {
     this.isPaused = !this.isPaused;
     this.list.isPaused = this.isPaused;
+    setPaused(this.isPaused);
     this.list.setUnseen(this.list.unseen);
     if (!this.isPaused) {
       const queued = this.queued;

@@ -93,7 +93,7 @@ addEventListener("visibilitychange", () => {
   if (document.hidden) return;
   inbox.pageShown();
 });
-setInterval(() => inbox.isPaused || recount(), 5000);
+setInterval(recount, 5000);
 const readClock = throttled(() => serverClock.readClock().then((clock) => {
   bar.setClock(clock);
   inbox.list.refreshTimes();

@@ -21,6 +21,7 @@ const observers = [];
 let waiting = []; // for the next change
 let wake = () => {}; // ends the rest after a count
 let isUrgent = false; // whether the next count begins without a rest
+let isPaused = false;
 
 /** Registers a callback for each change. */
 export function onSnapshot(callback) {
@@ -41,7 +42,13 @@ export function setSearch(q, invalid = null) {
   if (isNew) recountNow(); else recount();
 }
 
-/** Counts anew at once, because what is shown is wrong: there is another search, or pushes were deleted. */
+/** Keeps the counts while the page is paused, also one that was due before. */
+export function setPaused(paused) {
+  isPaused = paused;
+  if (!paused) recount();
+}
+
+/** Counts anew at once, also during a pause, because what is shown is wrong: there is another search, or pushes were deleted. */
 export function recountNow() {
   isUrgent = true;
   wake();
@@ -55,7 +62,7 @@ function notify() {
 
 /** Counts anew. Returns a promise of the end. */
 export const recount = oneAtATime(async () => {
-  if (document.hidden) return;
+  if (document.hidden || (isPaused && !isUrgent && snapshot.counts)) return;
   isUrgent = false;
   const began = performance.now();
   const { q } = snapshot;

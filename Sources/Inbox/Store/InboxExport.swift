@@ -84,9 +84,9 @@ package struct InboxExport: Sendable {
     case .table: text += record.csvRow(findings: record.findingNames(by: rulebook, in: inbox))
     case .httpArchive:
       text += (count > 1 ? ",\n" : "\n").utf8
-      text += JSONWriter.object {
-        record.writeHAREntry(to: &$0, findings: record.findingNames(by: rulebook, in: inbox))
-      }
+      var writer = JSONWriter(capacity: 2048)
+      record.writeHAREntry(to: &writer, findings: record.findingNames(by: rulebook, in: inbox))
+      text += writer.bytes
     case .lines, .array:
       let owner = inbox?.runs.attribution.owner(of: record)
       if let owner { counts[owner.run, default: 0] += 1 }

@@ -174,6 +174,7 @@ def test_a_report_without_pushes_says_so(suite, tmp_path):
     assert report["pushes"] == 0 and "no push arrived" in report["verdict"]
 
 
+@pytest.mark.timeout(240)  # Starts many servers.
 def test_a_baseline_says_what_is_new(suite, binary, tmp_path):
     suite("--report", "old.html", "--export", "old.ndjson", program='test("test_a", "ab"); test("test_b", "cd")')
     for baseline in ("old.html", "old.ndjson"):
