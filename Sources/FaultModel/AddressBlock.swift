@@ -38,8 +38,9 @@ package struct AddressBlock: Sendable, Equatable {
 
   /// Creates a block from an address or CIDR notation.
   ///
+  /// - Parameter allowsHostBits: Whether bits after the prefix are ignored.
   /// - Throws: `Problem` for a malformed text.
-  package init(_ text: String) throws(Problem) {
+  package init(_ text: String, allowsHostBits: Bool = false) throws(Problem) {
     let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
     guard let address = IPAddress(parts[0]) else { throw .address }
     let bits = address.bytes.count * 8
@@ -53,10 +54,9 @@ package struct AddressBlock: Sendable, Equatable {
       length = number - offset
     }
     self.text = text
-    bytes = address.bytes
+    bytes = Self.masked(address.bytes, to: length)
     prefixLength = length
-    let masked = Self.masked(bytes, to: length)
-    guard masked == bytes else { throw .hostBits }
+    guard allowsHostBits || bytes == address.bytes else { throw .hostBits }
   }
 
   package func contains(_ address: IPAddress) -> Bool {

@@ -68,6 +68,10 @@ import Testing
       #expect(webhook.counts.delivered == 0)
       #expect(webhook.counts.failed == 0)
       await webhook.finish()
+      // What still waits is given up without a connection.
+      #expect(webhook.counts.dropped == 5)
+      #expect(webhook.counts.failed == 1)
+      #expect(accepted.value == 1)
     }
     try await receiver.close()
   }

@@ -147,12 +147,11 @@ struct PushRoutes: Sendable {
       throw Problem.badRequest(
         "all=true excludes a filter", hint: "Omit all=true to delete the pushes that the filter matches.")
     case (true, true):
-      source.inbox.countMissingOfRuns(.allKinds)
+      source.inbox.countAllAsMissing()
       let deleted = source.inbox.removeAll()
       try source.inbox.checkIsEmptied()
       return (deleted, true)
     case (false, false):
-      source.inbox.countMissingOfRuns(selection)
       return (try await source.inbox.removeInSlices(selection), false)
     }
   }

@@ -21,7 +21,8 @@ package final class Webhook: Sendable {
     var delivered = 0
     /// Those that were given up after all attempts.
     var failed = 0
-    /// Those that were dropped because the receiver was too slow.
+    /// Those that were dropped because the receiver was too slow or the server ended; also other events, if they were more than
+    /// the server keeps.
     var dropped = 0
     /// The attempts that repeated an earlier one.
     var retries = 0
@@ -156,8 +157,9 @@ package final class Webhook: Sendable {
       next = .now() + Self.searchInterval
       return true
     }
+    guard isDue else { return }
     let seqs = known.withLockedValue { $0.keys.sorted().suffix(Self.watchedPushes) }
-    guard isDue, let first = seqs.first, let last = seqs.last else { return }
+    guard let first = seqs.first, let last = seqs.last else { return }
     var selection = Selection.allKinds
     selection.after = max(first - 1, last - Self.watchedPushes)
     selection.before = last + 1
@@ -180,6 +182,8 @@ package final class Webhook: Sendable {
   }
 
   private func deliver(_ event: Event) async {
+    // The stream still has what waited when the time was over.
+    guard !Task.isCancelled else { return progress.withLockedValue { $0.counts.dropped += 1 } }
     let request = request(for: event)
     var problem = await problem(with: request)
     for delay in Self.retryDelays where problem?.isTemporary == true && !Task.isCancelled {

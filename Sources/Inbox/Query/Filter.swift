@@ -130,10 +130,16 @@ package struct Filter: Sendable {
       let condition = try QueryCondition(
         QueryTerm(name: other.name, value: other.value, isNegated: term.isNegated), additionalNames: [],
         now: context.now)
+      try prepare(condition, in: context)
+      if !term.isNegated,
+        let index = group.alternatives.firstIndex(where: { $0.conditions.subject == condition.subject })
+      {
+        try group.alternatives[index].add(condition)
+        continue
+      }
       var alternative = Group(condition.subject, name: other.name)
       try alternative.add(condition)
       alternative.isSealed = true
-      try prepare(condition, in: context)
       // Without a word are those that neither contain it nor have the value.
       if term.isNegated { insert(alternative) } else { group.alternatives.append(alternative) }
     }

@@ -88,6 +88,7 @@ extension InboxSnapshot {
         if keys.contains(record.pushKey) { attempts.add(record) }
         return true
       }
+      try checkCollected(attempts.count, for: "attempts")
       return true
     }
     var found: [Int] = []
@@ -121,7 +122,7 @@ extension Selection {
     guard let snapshot, !filter.isEmpty else { return }
     var matches = self
     (matches.after, matches.before) = (0, .max)
-    filter = Filter()
+    filter = scope
     filter.seqs = SeqRanges(try await snapshot.seqsOfAllAttempts(of: matches))
     includesAllKinds = true
   }

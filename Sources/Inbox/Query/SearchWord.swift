@@ -49,7 +49,7 @@ struct SearchWord {
   }
 
   /// The maximum number of runs, and of tests, whose names are compared with the pushes.
-  private static let maxOwners = 50
+  private static let maxOwners = 500
 
   /// Returns the conditions on the runs and the tests whose names have the word.
   private func owners(among runs: [TestRun]) -> [QueryTerm] {

@@ -26,9 +26,9 @@ package struct Selection: Sendable {
     return selection
   }
 
-  /// Creates a selection from parameters: the fields of a filter, `after`, `before`, `seqs` with a list of records, `!seqs` with one of those to leave out, `q`
-  /// with the text of a query, `search` with a query whose words without a field must occur anywhere in a record, and
-  /// `scope` with a query that the records must match as well.
+  /// Creates a selection from parameters: the fields of a filter, `after`, `before`, `seqs` with a list of records, `!seqs` with
+  /// a list of records to leave out, `q` with the text of a query, `search` with a query whose words without a field must occur
+  /// anywhere in a record, and `scope` with a query that the records must match as well.
   ///
   /// - Throws: `FilterError` for an unknown name or an invalid value.
   package init(

@@ -47,6 +47,13 @@ struct RunArchive: Sendable {
     droppedThrough = max(droppedThrough, seq)
   }
 
+  /// Counts the pushes that an inbox, which is about to be emptied, has evicted, and those that only its store has.
+  mutating func addDropped(of snapshot: InboxSnapshot) {
+    addDropped(snapshot.evicted, through: snapshot.lastEvicted)
+    addDropped(
+      snapshot.count - snapshot.records.recent.count, through: snapshot.records.recent.first.map { $0 - 1 } ?? 0)
+  }
+
   /// Returns how many of the dropped pushes belonged to each run, which only their numbers say. Those of several runs that were
   /// open at the same time count for the first of them.
   ///
@@ -143,11 +150,12 @@ extension RunRecords {
   /// Returns an iterator over the pushes.
   package func makeIterator() -> RunRecordsIterator { RunRecordsIterator(self) }
 
-  /// Returns the same pushes without a run that has none, beside others.
+  /// Returns the same pushes without a run that has none, if it is beside others.
   ///
+  /// - Parameter ids: The runs that count as others.
   /// - Throws: `StoreUnavailable` if the store cannot be read.
-  package func leavingOutEmpty(_ run: String) throws(StoreUnavailable) -> RunRecords {
-    guard runs.count > 1, missing(of: [run]) == 0 else { return self }
+  package func leavingOutEmpty(_ run: String, of ids: Set<String>) throws(StoreUnavailable) -> RunRecords {
+    guard ids.count > 1, missing(of: [run]) == 0 else { return self }
     var iterator = makeIterator()
     while let group = try iterator.next() {
       if group.contains(where: { attribution.owner(of: $0)?.run == run }) { return self }
@@ -193,26 +201,22 @@ extension Inbox {
       state.archive.add(
         removed, findings: findings.filter { seqs.contains($0.seq) }, lost: lost, maxRecords: maxRecords,
         maxBytes: maxBytes)
-      // The inbox forgets what it has evicted; those that only the store has are not read.
-      guard selection.isEverything else { return }
-      state.archive.addDropped(snapshot.evicted, through: snapshot.lastEvicted)
-      state.archive.addDropped(
-        snapshot.count - snapshot.records.recent.count, through: snapshot.records.recent.first.map { $0 - 1 } ?? 0)
+      if selection.isEverything { state.archive.addDropped(of: snapshot) }
     }
   }
 
-  /// Counts the pushes of runs that are about to be removed, and that the reports will lack.
-  ///
-  /// - Parameter selection: The pushes to remove.
-  package func countMissingOfRuns(_ selection: Selection) {
+  /// Counts all pushes of runs, which are about to be removed, and which the reports will lack.
+  package func countAllAsMissing() {
     let attribution = runs.attribution
     guard !attribution.isEmpty else { return }
+    let snapshot = snapshot()
     var counts: [String: Int] = [:]
-    snapshot().records.recent.forEach(in: selection) { record in
+    snapshot.records.recent.forEach(in: .allKinds) { record in
       if let run = attribution.owner(of: record)?.run { counts[run, default: 0] += 1 }
       return true
     }
-    if !counts.isEmpty { runs.add(missing: counts) }
+    runs.add(missing: counts)
+    runs.state.withLockedValue { $0.archive.addDropped(of: snapshot) }
   }
 
   /// Returns for each run the number of pushes that the inbox no longer has.

@@ -224,6 +224,7 @@ package final class RunList: Sendable {
 
   /// Notes that pushes of runs were removed, which are not kept for the reports.
   func add(missing counts: [String: Int]) {
+    guard !counts.isEmpty else { return }
     change { state, rows in
       for index in state.runs.indices {
         guard let count = counts[state.runs[index].id], let known = state.runs[index].missing else { continue }

@@ -330,9 +330,13 @@ package final class Inbox: Sendable {
     var count = 0
     var seqs: [Int] = []
     let snapshot = snapshot()
+    let attribution = runs.attribution
+    // The reports of runs lack these.
+    var missing: [String: Int] = [:]
     try await snapshot.forEachSlice(of: selection) { part in
       try snapshot.records.forEach(in: part) { record in
         seqs.append(record.seq)
+        if !attribution.isEmpty, let run = attribution.owner(of: record)?.run { missing[run, default: 0] += 1 }
         return true
       }
       // From a store in steps, so that pushes do not wait long for the database.
@@ -342,6 +346,7 @@ package final class Inbox: Sendable {
       return true
     }
     try removeFirst(seqs.count, of: &seqs, count: &count)
+    runs.add(missing: missing)
     return count
   }
 

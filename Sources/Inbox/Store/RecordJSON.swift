@@ -21,9 +21,6 @@ extension Record {
     writer.object { writeMembers(to: &$0, rulebook: rulebook, in: inbox) }
   }
 
-  /// Writes the record of an export, with the format of its members.
-  ///
-  /// - Parameter number: The number of the record in the export. It is its `seq` if the record is one of a view of several servers.
   /// Writes the members that only exports have.
   func writeExportMembers(to writer: inout JSONWriter, owner: RunAttribution.Owner?) {
     if let number = owner?.number { writer.member("test_number", number) }

@@ -131,7 +131,8 @@ extension FinalChecks.Result {
     return [
       isComplete
         ? "findings are inconclusive: the server does not know those of pushes from before its start; reset before each test"
-        : "findings are inconclusive: \(evicted) pushes were evicted; raise --max-records, or use --record all"
+        : "findings are inconclusive: \(evicted.counted("push")) evicted or deleted before the check: "
+          + "raise --max-records, use --record all, and reset instead of deleting pushes"
     ]
   }
 }

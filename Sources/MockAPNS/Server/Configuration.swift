@@ -149,6 +149,8 @@ extension MockServer {
     package var recording = Recording.all
     /// The writer of the store that keeps the inbox; nil for an inbox in memory.
     package var recordWriter: RecordWriter?
+    /// The addresses that the server held while it was a standby, in the order of its listeners; nil if it was none.
+    package var reservedAddresses: ReservedAddresses?
     /// Fixture files (YAML or JSON) with the apps, devices and channels that exist after the start and after a reset.
     public var fixtures: [String] = []
     /// The maximum number of registered devices, and of tokens registered without one.

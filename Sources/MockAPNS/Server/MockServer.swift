@@ -116,6 +116,7 @@ public final class MockServer: Sendable {
       let listener = Listener(
         index: listeners.count, kind: kind, environment: environment, state: state, logger: logger)
       let endpoint = address.endpoint
+      configuration.reservedAddresses?.release(listeners.count)
       let channel = try await listener.listen(on: endpoint, group: group)
       listeners.append(channel)
       state.listeners.append(

@@ -26,10 +26,11 @@ package struct ReservedAddresses: Sendable {
     }
   }
 
-  /// Releases the addresses, and returns the configuration with their ports.
-  package consuming func release(to configuration: MockServer.Configuration) -> MockServer.Configuration {
-    for socket in sockets { socket.close() }
+  /// Returns the configuration with the ports of these addresses. A server that is started with it releases each address when it
+  /// listens there, so that no other program gets the port in between.
+  package func pass(to configuration: MockServer.Configuration) -> MockServer.Configuration {
     var configuration = configuration
+    configuration.reservedAddresses = self
     var ports = listeners.map(\.endpoint.port)[...]
     func setPort(_ address: inout ListenerAddress) { address.endpoint.port = ports.popFirst() ?? address.endpoint.port }
     for index in configuration.apnsListeners.indices { setPort(&configuration.apnsListeners[index]) }
@@ -41,6 +42,9 @@ package struct ReservedAddresses: Sendable {
     for index in configuration.manageListeners.indices { setPort(&configuration.manageListeners[index]) }
     return configuration
   }
+
+  /// Releases the address of the listener with an index.
+  func release(_ index: Int) { sockets[index].close() }
 
   private static func bind(_ endpoint: MockServer.Endpoint, _ kind: ListenerKind) throws -> BoundSocket {
     do {

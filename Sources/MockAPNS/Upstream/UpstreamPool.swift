@@ -53,7 +53,23 @@ package final class UpstreamPool: Sendable {
 
   private struct Members {
     var all: [Member] = []
+    /// The newest of those that only wait for their last responses.
+    private(set) var retired: [Member] = []
     var made = 0
+
+    private static let maxRetired = 64
+
+    mutating func retire(_ index: Int) {
+      let member = all.remove(at: index)
+      member.execute { $0.retire() }
+      retired.append(member)
+      if retired.count > Self.maxRetired { retired.removeFirst() }
+    }
+
+    mutating func removeAll() -> [Member] {
+      defer { (all, retired) = ([], []) }
+      return all + retired
+    }
 
     /// Returns the index of the queue to use; nil if there should be another one.
     ///
@@ -94,7 +110,7 @@ package final class UpstreamPool: Sendable {
   /// - Returns: Whether nothing of it was sent.
   func cancel(_ push: UpstreamPush) -> Bool {
     if push.cancel() { return true }
-    let member = members.withLockedValue { $0.all.first { $0.number == push.queueNumber } }
+    let member = members.withLockedValue { ($0.all + $0.retired).first { $0.number == push.queueNumber } }
     member?.execute { $0.abandon(push) }
     return false
   }
@@ -114,7 +130,7 @@ package final class UpstreamPool: Sendable {
         guard let index = teams.lastIndex(where: { team in teams.count { $0 == team } > 1 }) else {
           return members.all[0]
         }
-        members.all.remove(at: index).execute { $0.retire() }
+        members.retire(index)
       }
       members.made += 1
       let queue = UpstreamQueue(settings, on: eventLoop, shared)
@@ -139,10 +155,7 @@ package final class UpstreamPool: Sendable {
 
   /// Closes all connections. Later requests open new ones.
   package func close() async {
-    let members = members.withLockedValue { members in
-      defer { members.all = [] }
-      return members.all
-    }
+    let members = members.withLockedValue { $0.removeAll() }
     for member in members {
       try? await member.eventLoop.submit { [queue = member.queue] in queue.value.close("the server stops") }.get()
     }

@@ -191,7 +191,7 @@ package struct HTTPProxy: Sendable, Equatable {
     }
     if name.hasPrefix("["), name.hasSuffix("]") { name = name.dropFirst().dropLast() }
     if let address = IPAddress(endpoint.host) {
-      return (try? AddressBlock(String(name)))?.contains(address) ?? (name == "*")
+      return (try? AddressBlock(String(name), allowsHostBits: true))?.contains(address) ?? (name == "*")
     }
     if name.hasPrefix("*.") { name = name.dropFirst() }
     let host = endpoint.host.lowercased()

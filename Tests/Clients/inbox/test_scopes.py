@@ -150,6 +150,16 @@ def test_lists_and_exports_of_a_scope(shared):
     assert shared.api("DELETE", "/pushes", scope=SCOPE) == {"deleted": 1}
 
 
+def test_all_attempts_are_those_of_the_scope(shared):
+    shared.api("POST", "/rules", {"when": {"attempt": 1}, "do": {"respond": {"status": 503}}})
+    with connect(shared) as wire:
+        device = new_device()
+        statuses = [wire.push(push_headers(shared, device, ("x-suite", suite)), BODY).status for suite in "ab"]
+    assert statuses == [503, 200]
+    assert len(shared.api("GET", "/pushes/seqs", q="status:503", attempts="all")["seqs"]) == 2
+    assert len(shared.api("GET", "/pushes/seqs", q="status:503", attempts="all", scope="header.x-suite:a")["seqs"]) == 1
+
+
 @pytest.mark.parametrize("method, path", [("POST", "/reset"), ("POST", "/verify"), ("GET", "/findings")])
 @pytest.mark.parametrize("scope, says", [
     ("", "topic:com.example.app"), ("  ", "topic:com.example.app"),

@@ -84,7 +84,11 @@ struct ExecChecks: Sendable {
     let result = try checks.result(of: records)
     guard result.hasFailed || records.missing() != nil else {
       return Outcome(
-        status: .inconclusive, lines: ["findings and rejected pushes are inconclusive: pushes are missing"])
+        status: .inconclusive,
+        lines: [
+          "findings and rejected pushes are inconclusive: a server that the program started left no complete export; "
+            + "stop it with SIGTERM before the program ends"
+        ])
     }
     let status: ExitStatus = result.hasFailed ? .failed : result.isInconclusive ? .inconclusive : .done
     return Outcome(status: status, lines: result.lines.map(\.onOneLine))

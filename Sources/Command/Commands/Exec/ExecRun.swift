@@ -74,13 +74,19 @@ struct ExecRun: Sendable {
     await server.stop()
     let exports = await servers.collect()
     let verified = outcomes
-    let (checked, summary) = try await withTaskExecutorPreference(executor) {
+    let reported = await withTaskExecutorPreference(executor) {
       let pushes = ExecPushes(state: server.state, servers: exports, folder: folder.path)
-      return try report(on: pushes, run, result.exit, verified, export)
+      return Result { try report(on: pushes, run, result.exit, verified, export) }
     }
-    outcomes += checked
-    for line in outcomes.flatMap(\.lines) { printLine(line) }
-    summarize(summary)
+    do {
+      let (checked, summary) = try reported.get()
+      outcomes += checked
+      for line in outcomes.flatMap(\.lines) { printLine(line) }
+      summarize(summary)
+    } catch {
+      outcomes.append(ExecChecks.Outcome(status: .failed, lines: ["the pushes cannot be read: \(error)"]))
+      for line in outcomes.flatMap(\.lines) { printLine(line) }
+    }
     try server.closeStore()
     let statuses = outcomes.map(\.status).filter { $0 != .done }
     // A failure takes precedence over an inconclusive result.

@@ -25,7 +25,7 @@ struct ExecPushes {
       try ExportOnExit(to: path, for: "--report").write(own, by: rulebook, hasStore: true, count: 0)
       return try ExportFile.mergedRecords([path] + servers.paths)
     } catch let error as StoreUnavailable {
-      throw CommandFailure(.failed, "--report: the store of the inbox cannot be read: \(error.problem)")
+      throw CommandFailure(.failed, "the store of the inbox cannot be read: \(error.problem)")
     }
   }
 }
@@ -67,8 +67,8 @@ struct ExecSummary {
   var text: String {
     let parts = Record.Outcome.allCases.compactMap { outcome in counts[outcome].map { "\($0) \(outcome.rawValue)" } }
     var text = total.counted("push") + (parts.isEmpty ? "" : ": " + parts.joined(separator: ", "))
-    if let missing, missing > 0 { text += ", \(missing) removed before they were counted, because the inbox is full" }
-    if missing == nil { text += ", and those of a server that has left no export" }
+    if let missing, missing > 0 { text += ", \(missing) deleted or evicted before they were counted" }
+    if missing == nil { text += ", and those of a server that has left no complete export" }
     if !findings.isEmpty {
       text +=
         "; findings: " + findings.keys.sorted().map { "\(findings[$0] ?? 0) \($0.rawValue)" }.joined(separator: ", ")

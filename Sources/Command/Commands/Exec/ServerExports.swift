@@ -11,7 +11,7 @@ struct ServerExports: Sendable {
   /// How long a server may write after the program has ended.
   private static let timeout = Duration.seconds(15)
 
-  /// The complete exports, and the number of servers that left none.
+  /// The complete exports, and the number of servers that left none or an incomplete one.
   struct Found: Sendable {
     var paths: [String] = []
     var incomplete = 0
@@ -36,7 +36,7 @@ struct ServerExports: Sendable {
       while flock(file, LOCK_SH | LOCK_NB) != 0, ContinuousClock.now < deadline {
         try? await Task.sleep(for: .milliseconds(20))
       }
-      if flock(file, LOCK_SH | LOCK_NB) == 0, lseek(file, 0, SEEK_END) > 0 {
+      if flock(file, LOCK_SH | LOCK_NB) == 0, lseek(file, 0, SEEK_END) > 0, (try? ExportFile(path).records()) != nil {
         found.paths.append(path)
       } else {
         found.incomplete += 1
@@ -48,8 +48,9 @@ struct ServerExports: Sendable {
 
 /// The export of a server that runs within `exec`, in a file that is locked until it is complete.
 struct ServerExport: Sendable {
+  private let path: String
   private let file: Int32
-  /// The run of all pushes outside of the runs that clients record.
+  /// The run of all pushes since the start, outside of the runs that clients record.
   private let run: String
 
   /// Creates the file in the folder that the variable `APNS_MOCK_EXPORTS` names; nil without it, or if that is impossible.
@@ -57,7 +58,7 @@ struct ServerExport: Sendable {
   /// - Parameter endsWithProgram: Whether the server ends with the program that has started it, so that `exec` can wait for it.
   init?(of state: ServerState, endsWithProgram: Bool) {
     guard let folder = Environment.variables.given(EnvironmentVariables.exports) else { return nil }
-    let path = "\(folder)/server-\(getpid())-\(ServerClock.machineNow).ndjson"
+    path = "\(folder)/server-\(getpid())-\(ServerClock.machineNow).ndjson"
     file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     guard file >= 0 else { return nil }
     if endsWithProgram { flock(file, LOCK_EX) }
@@ -67,20 +68,29 @@ struct ServerExport: Sendable {
     run = state.startRun(changes)
   }
 
-  /// Writes the runs and all pushes. Call it once, when the server has stopped.
+  /// Makes `exec` wait for `write`.
+  func lock() { flock(file, LOCK_EX) }
+
+  /// Writes the runs since the start and their pushes; a store can have older ones. Call it once, when the server has stopped.
+  ///
+  /// - Throws: `StoreUnavailable`, or `CommandFailure` if the file cannot be written.
   func write(_ state: ServerState) throws {
-    flock(file, LOCK_EX)
+    lock()
     defer { close(file) }
     var end = RunList.RunChanges()
     end.isEnded = true
     _ = state.inbox.runs.update(run, end, now: state.clock.now, lastSeq: state.inbox.snapshot().lastSeq)
-    let records = try state.inbox.recordsOfRuns(by: state.finalRulebook).leavingOutEmpty(run)
-    var export = RunExport(records, by: state.finalRulebook)
+    let runs = state.inbox.runs.all
+    let ids = Set(runs[(runs.firstIndex { $0.id == run } ?? 0)...].map(\.id))
+    let records = try state.inbox.recordsOfRuns(ids, by: state.finalRulebook).leavingOutEmpty(run, of: ids)
+    var export = RunExport(records, of: ids, by: state.finalRulebook)
     while let part = try export.next() {
       var rest = part[...]
       while !rest.isEmpty {
         let count = APNSMockPlatformLibc.write(rest, to: file)
-        guard count > 0 else { return }
+        guard count > 0 else {
+          throw CommandFailure(.failed, "\(path): \(String(cString: strerror(errno)))")
+        }
         rest = rest.dropFirst(count)
       }
     }

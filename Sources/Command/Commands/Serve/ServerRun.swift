@@ -53,13 +53,16 @@ struct ServerRun: Sendable {
     }
     logger.info("\(reason): stopping; a second signal exits immediately")
     reloading.cancel()
+    serverExport?.lock()
     await server.stop()
     let exported = await withTaskExecutorPreference(SerialTaskExecutor("apns-mock.export")) {
-      Result {
-        try serverExport?.write(server.state)
-        guard let export else { return }
-        let count = try export.write(server.state)
-        logger.info("exported \(count) pushes to \(export.path)")
+      let left = Result { try serverExport?.write(server.state) }
+      return Result {
+        if let export {
+          let count = try export.write(server.state)
+          logger.info("exported \(count) pushes to \(export.path)")
+        }
+        try left.get()
       }
     }
     try server.closeStore()

@@ -31,11 +31,9 @@ struct StandbyServer {
       admin: admin, addresses: addresses, portFile: try portFile.map { try WrittenPortFile(content, at: $0) })
   }
 
-  /// Releases the addresses of the listeners for providers.
-  ///
-  /// - Returns: The configuration with the ports of all addresses.
-  func release(to configuration: MockServer.Configuration) -> MockServer.Configuration {
-    var configuration = addresses.release(to: configuration)
+  /// Returns the configuration of the active server with the addresses of this one.
+  func pass(to configuration: MockServer.Configuration) -> MockServer.Configuration {
+    var configuration = addresses.pass(to: configuration)
     configuration.admin = admin?.address ?? configuration.admin
     return configuration
   }

@@ -55,7 +55,7 @@ struct StartedServer: Sendable {
       logger.notice("another server is active: this one is a standby")
       await lock.wait()
       logger.notice("this server takes over")
-      configuration = started.release(to: configuration)
+      configuration = started.pass(to: configuration)
       standby = started
     }
     do {
