@@ -10,7 +10,7 @@ import { store, stored } from "./settings.js";
  * `sort` is the field of the API; a column without it cannot be sorted. A column whose width was not changed shrinks to `least`
  * in a narrow list, and has at most `share` percent of it; `grows` takes the remaining width. `grouped`: the least width if retries are grouped.
  */
-export const COLUMNS = [
+const COLUMNS = [
   { id: "response", name: "Status", sort: "status", width: 62, least: 58 },
   { id: "reason", name: "Reason", sort: "reason", width: 128, least: 76, share: 13 },
   { id: "title", name: "Content", sort: null, width: 120, least: 100, grows: true },

@@ -80,12 +80,15 @@ export function compareSearches(q) {
   };
   const fields = [field("compare-first", q), field("compare-second", "")];
   const result = h("div", { role: "status" });
+  let newest = null;
   const load = async () => {
+    const request = (newest = {});
+    const wanted = fields.map((one) => one.value.trim());
     try {
-      const both = await Promise.all(fields.map((one) => get("/stats", filterOf(one.value.trim()))));
-      replace(result, comparison("Searches side by side", fields.map((one) => one.value.trim() || "all pushes"), statisticRows(both)));
+      const both = await Promise.all(wanted.map((q) => get("/stats", filterOf(q))));
+      if (newest === request) replace(result, comparison("Searches side by side", wanted.map((q) => q || "all pushes"), statisticRows(both)));
     } catch (error) {
-      replace(result, h("p", { class: "notice is-error" }, visible([error.message, error.hint].filter(Boolean).join(" — "), { limit: 300 })));
+      if (newest === request) replace(result, h("p", { class: "notice is-error" }, visible([error.message, error.hint].filter(Boolean).join(" — "), { limit: 300 })));
     }
   };
   openDialog("Compare searches", { isWide: true }, h("div", { class: "dialog-body" },

@@ -5,7 +5,7 @@ import { count, tail } from "./format.js";
 import { nextSnapshot, recount, snapshot } from "./snapshot.js";
 import { OUTCOMES, outcomeText } from "./outcomes.js";
 import { KIND_NAMES } from "./summary.js";
-import { quoted } from "./terms.js";
+import { conditions, quoted, tokenSearch } from "./terms.js";
 import { visible } from "./visible.js";
 
 /** The fields of the query language, each with its meaning. */
@@ -44,7 +44,6 @@ const SHOWN_AS = {
   outcome: outcomeText, type: (type) => [KIND_NAMES[type], type === "background" && "silent", type === "liveactivity" && "live activity"].filter(Boolean).join(" "),
 };
 const MAX_DEVICES = 200;
-const TOKEN_START = 16; // characters that no other device token has
 const MAX_OF_FIELD = 4;
 const SHOWN = 12;
 
@@ -113,7 +112,7 @@ export class Completion {
     if (!hasServer()) return [];
     const { items } = await get("/devices", { search: wanted, limit: MAX_DEVICES }).catch(() => ({ items: [] }));
     const tokens = Map.groupBy(items.filter((one) => one.device?.toLowerCase().includes(wanted)), (one) => one.device);
-    return [...tokens].slice(0, MAX_OF_FIELD).map(([name, all]) => ({ text: all.map((one) => `token:${one.token.slice(0, TOKEN_START)}*`).join(" "), label: `device ${name}`, value: name, note: "the pushes to this device", group: "Devices" }));
+    return [...tokens].slice(0, MAX_OF_FIELD).map(([name, all]) => ({ text: tokenSearch(all.map((one) => one.token)), label: `device ${name}`, value: name, note: "the pushes to this device", group: "Devices" }));
   }
 
   async valuesOf(word) {
@@ -175,7 +174,7 @@ export class Completion {
     const { start, end, sign, field } = this.target;
     const { value, text: term } = this.options[index];
     const isField = field === null && term === undefined;
-    const text = term ? `${sign}${term}` : isField ? `${sign}${value}${/[./]$/.test(value) ? "" : ":"}`
+    const text = term ? conditions(term).map((one) => sign + one.text).join(" ") : isField ? `${sign}${value}${/[./]$/.test(value) ? "" : ":"}`
       : /[./]$/.test(field) ? `${sign}${field}${value}:` : `${sign}${field}:${/^[-*\w.>=<]+$/.test(value) ? value : quoted(value)}`;
     const isWhole = !text.endsWith(":") && !isField;
     const rest = this.field.value.slice(end).replace(/^[^\s]*/, "");

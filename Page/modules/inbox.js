@@ -12,9 +12,10 @@ import { go, linkOf, shown } from "./route.js";
 import { roving } from "./roving.js";
 import { Search } from "./search.js";
 import { isSeq } from "./seq.js";
-import { recount, setPaused, setSearch, snapshot } from "./snapshot.js";
-import { conditions, replacedTerm, searchedTexts, withoutTerm } from "./terms.js";
+import { recount, recountNow, setPaused, setSearch, snapshot } from "./snapshot.js";
+import { searchedTexts } from "./terms.js";
 import { splitter } from "./splitter.js";
+import { suggestions } from "./suggestions.js";
 import { Toolbar } from "./toolbar.js";
 import { visible } from "./visible.js";
 
@@ -22,7 +23,6 @@ const SORTS = [["", "Newest"], ["seq", "Oldest"], ["status", "Status"], ["reason
 const BATCH = 80; // milliseconds in which events are collected
 const PENDING = 200; // milliseconds after which a list that loads looks so
 const MAX_QUEUED = 2000;
-const MAX_SUGGESTED = 6;
 const PRESENCE_INTERVAL = 3000; // milliseconds between checks whether the open push was deleted
 
 export class Inbox {
@@ -153,6 +153,7 @@ export class Inbox {
   /** Reloads the results and keeps the scroll position, even during a pause if `isForced`. For changes that the stream does not contain. */
   refresh({ isForced = false } = {}) {
     this.missed = this.isPaused;
+    if (isForced) recountNow();
     if (this.isPaused && !isForced) return;
     const newest = this.records.seqAt(0) ?? 0;
     this.load(() => {
@@ -186,12 +187,16 @@ export class Inbox {
     this.search.showError(null);
     try {
       await this.loadRecords();
+      // After a restart without a store, other pushes have these numbers.
+      this.list.attempts = null;
+      this.retried.clear();
       this.hasFailed = false;
       this.markOld(false);
       this.loadStart();
       onLoaded();
     } catch (error) {
       if (error.name === "AbortError") return;
+      this.missed ||= this.isPaused; // What was queued is not in the list.
       if (error.status === 400 && shown.sort && error.message.startsWith("sort ")) go({ sort: "" }, { quietly: true });
       else if (error.status === 400) this.showInvalid(error);
       else {
@@ -287,7 +292,8 @@ export class Inbox {
   emptyNotice() {
     const { q, total } = this.records;
     if (q && total) {
-      return h("div", { class: "empty" }, h("p", {}, "No pushes match."), this.suggestions(q), h("p", { class: "field-row" }, button(`Show all ${pushes(total)}`, () => go({ q: "" }), { class: "primary" }), button("Search syntax", (event) => {
+      if (this.suggested?.q !== q) this.suggested = { q, element: suggestions(q, (one) => this.search.completion.anyValues(one)) };
+      return h("div", { class: "empty" }, h("p", {}, "No pushes match."), this.suggested.element, h("p", { class: "field-row" }, button(`Show all ${pushes(total)}`, () => go({ q: "" }), { class: "primary" }), button("Search syntax", (event) => {
         event.stopPropagation(); // A click outside of the sheet closes it.
         this.search.showSheet(true);
       })));
@@ -296,44 +302,27 @@ export class Inbox {
       h("p", { class: "field-row" }, button("Connect a client", () => go({ view: "connect" }), { class: "primary" }), hasServer() && button("Send a test push", () => this.detail.compose())));
   }
 
-  /** Searches that find something, for one that finds nothing: values that have its words, and the search without one of its conditions. */
-  suggestions(q) {
-    if (this.suggested?.q === q) return this.suggested.element;
-    const element = h("div", { class: "suggestions" });
-    this.suggested = { q, element };
-    const all = conditions(q);
-    const valuesOf = (one) => this.search.completion.anyValues(one).catch(() => []);
-    const isPhrase = all.length > 1 && all.every((one) => one.field === null && !one.isNegated);
-    Promise.all([isPhrase ? valuesOf({ value: q }).then((found) => found.map((other) => ({ ...other, q: other.text }))) : [], ...all.map(async (one, index) => {
-      const found = one.isNegated ? [] : await valuesOf(one);
-      return found.map((other) => ({ ...other, q: replacedTerm(q, index, other.text) }));
-    })]).then((found) => {
-      const others = found.flat().filter((other) => other.q !== q).slice(0, MAX_SUGGESTED);
-      replace(element, others.length > 0 && [h("p", { class: "quiet" }, "Search instead"), others.map((other) => button([visible(other.label ?? other.text, { limit: 60 }), h("span", { class: "quiet" }, ` ${other.note}`)], () => go({ q: other.q }), { class: "small" }))],
-        all.length > 1 && [h("p", { class: "quiet" }, "Without a condition"), all.map((one, index) => button(visible(one.text, { limit: 60 }), () => go({ q: withoutTerm(q, index) }), { class: "small", "aria-label": `Remove ${one.text}` }))]);
-    });
-    return element;
-  }
-
   /** Loads all attempts of the visible pushes, for grouped rows. */
   async loadAttempts() {
     if (!shown.fold) {
       this.list.attempts = null;
       return;
     }
-    this.list.attempts ??= new Map();
+    const attempts = (this.list.attempts ??= new Map());
     // A push that was accepted at once has no other attempts.
     const rows = [...this.list.drawn.values()].map((one) => one.row).filter((row) => row && (row.attempt > 1 || row.outcome !== "accepted"));
-    const wanted = rows.filter((row) => !this.list.attempts.has(row.seq) || this.retried.has(row.push_key)).slice(0, MAX_KEYS);
+    const wanted = rows.filter((row) => !attempts.has(row.seq) || this.retried.has(row.push_key)).slice(0, MAX_KEYS);
     if (!wanted.length) return;
     for (const row of wanted) {
       this.retried.delete(row.push_key);
-      if (!this.list.attempts.has(row.seq)) this.list.attempts.set(row.seq, null);
+      if (!attempts.has(row.seq)) attempts.set(row.seq, null);
     }
-    for (const series of seriesOf(await attemptsOf([...new Set(wanted.map((row) => row.push_key))]))) {
-      for (const one of series) this.list.attempts?.set(one.seq, series);
-    }
-    this.list.draw();
+    const found = seriesOf(await attemptsOf([...new Set(wanted.map((row) => row.push_key))]));
+    for (const series of found) for (const one of series) attempts.set(one.seq, series);
+    // Those whose request failed are requested at another drawing.
+    const known = new Set(found.flat().map((one) => one.push_key));
+    for (const row of wanted) if (attempts.get(row.seq) === null && !known.has(row.push_key)) attempts.delete(row.seq);
+    if (found.length) this.list.draw();
   }
 
   // Live
@@ -350,18 +339,21 @@ export class Inbox {
       return;
     }
     this.batch.push(record);
-    this.timer ??= setTimeout(() => {
-      this.timer = null;
-      this.processBatch();
-    }, BATCH);
+    this.timer ??= setTimeout(() => this.processBatch(), BATCH);
   }
 
   async processBatch() {
     const { batch, records } = this;
+    clearTimeout(this.timer);
+    this.timer = null;
     this.batch = [];
     for (const record of batch) {
       if (shown.fold) this.retried.add(record.push_key);
       this.detail.update(record);
+    }
+    if (this.retried.size > MAX_QUEUED) {
+      this.retried.clear();
+      this.list.attempts?.clear();
     }
     const found = records.addAll(batch);
     const added = typeof found === "number" ? found : await found;
@@ -376,9 +368,13 @@ export class Inbox {
   togglePause() {
     this.isPaused = !this.isPaused;
     this.list.isPaused = this.isPaused;
-    setPaused(this.isPaused);
     this.list.setUnseen(this.list.unseen);
-    if (!this.isPaused) {
+    if (this.isPaused) {
+      // What was collected before the pause is in the list, and counted.
+      setPaused(true, Math.max(this.records.newest, ...this.batch.map((record) => record.seq)));
+      this.processBatch();
+    } else {
+      setPaused(false);
       const queued = this.queued;
       this.queued = new Map();
       if (this.missed) this.refresh();

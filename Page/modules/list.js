@@ -216,7 +216,7 @@ export class List {
   /** Keeps the visible rows in place after `added` rows at the top. */
   grew(added) {
     if (this.records.sort) {
-      this.setUnseen(this.records.unlisted);
+      this.setUnseen(this.records.unlisted.size);
       return this.draw();
     }
     const wasAtTop = this.box.scrollTop < this.rowHeight / 2;

@@ -11,7 +11,7 @@ import * as keys from "./keys.js";
 import { LateDetail } from "./latedetail.js";
 import { Live } from "./live.js";
 import { noteInbox, shown, start as startRoute } from "./route.js";
-import { recount, recountNow } from "./snapshot.js";
+import { recount } from "./snapshot.js";
 import { StoreState } from "./storestate.js";
 import * as theme from "./theme.js";
 import { actions, changeTheme, showViews } from "./views.js";
@@ -50,10 +50,7 @@ function showLive() {
 }
 
 // What was deleted leaves the list and the sidebar at once, also during a pause.
-const afterDeletion = throttled(() => {
-  inbox.refresh({ isForced: true });
-  recountNow();
-}, 500);
+const afterDeletion = throttled(() => inbox.refresh({ isForced: true }), 500);
 const refreshFaults = throttled(() => loadFaults(), 1500);
 const loadFaults = () => panels.faults?.load();
 const handlers = {

@@ -54,8 +54,8 @@ export class Records {
     this.isPartial = false;
     this.next = null;
     this.counted = null; // the number of those that match, without newer ones, once they are counted
-    // The pushes that arrived while the list is sorted by a field, and are not in it.
-    this.unlisted = 0;
+    // The seq of the pushes that arrived while the list is sorted by a field, and are not in it.
+    this.unlisted = new Set();
     this.rows = new Map();
     this.missing = new Set();
     this.total = 0;
@@ -73,9 +73,9 @@ export class Records {
     return this.counted === null ? null : this.counted + this.newer.length;
   }
 
-  /** The largest seq of the list; 0 if it is empty. */
+  /** The largest seq of the pushes that are known to match; 0 without any. */
   get newest() {
-    return [...this.loaded, ...this.newer].reduce((one, other) => Math.max(one, other), 0);
+    return [...this.loaded, ...this.newer, ...this.unlisted].reduce((one, other) => Math.max(one, other), 0);
   }
 
   seqAt(index) {
@@ -303,9 +303,10 @@ export class Records {
     this.missing.delete(record.seq);
     const isKnown = this.indexOf(record.seq) >= 0;
     if (this.sort) {
+      const isNew = !isKnown && !this.unlisted.has(record.seq);
       if (isKnown) this.keep(record);
-      else this.unlisted += 1;
-      return !isKnown;
+      else this.unlisted.add(record.seq);
+      return isNew;
     }
     // A view of several servers reports new pushes only.
     const isNew = !isKnown && (isNamed(record.seq) || record.seq > (this.loaded[0] ?? 0));

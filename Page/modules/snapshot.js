@@ -22,6 +22,8 @@ let waiting = []; // for the next change
 let wake = () => {}; // ends the rest after a count
 let isUrgent = false; // whether the next count begins without a rest
 let isPaused = false;
+let newestCounted = 0;
+let limit = Infinity; // the newest push that is counted
 
 /** Registers a callback for each change. */
 export function onSnapshot(callback) {
@@ -39,17 +41,24 @@ export function setSearch(q, invalid = null) {
   const isChanged = isNew || invalid !== snapshot.invalid;
   Object.assign(snapshot, { q, invalid, failure: isNew ? null : snapshot.failure });
   if (isChanged) notify();
-  if (isNew) recountNow(); else recount();
+  // During a pause the list is loaded with what has arrived since.
+  if (isNew || (isPaused && invalid === null)) recountNow(); else recount();
 }
 
-/** Keeps the counts while the page is paused, also one that was due before. */
-export function setPaused(paused) {
+/** Keeps the counts while the page is paused. They are those of the beginning of the pause, at which `newest` is the newest push of the list. */
+export function setPaused(paused, newest) {
   isPaused = paused;
-  if (!paused) recount();
+  if (paused) return recountNow(Math.max(newestCounted, newest));
+  limit = Infinity;
+  return recount();
 }
 
-/** Counts anew at once, also during a pause, because what is shown is wrong: there is another search, or pushes were deleted. */
-export function recountNow() {
+/**
+ * Counts anew at once, also during a pause, because what is shown is wrong: there is another search, or pushes were deleted. Pushes after `newest`
+ * are not counted.
+ */
+export function recountNow(newest = Infinity) {
+  limit = newest;
   isUrgent = true;
   wake();
   recount();
@@ -62,7 +71,7 @@ function notify() {
 
 /** Counts anew. Returns a promise of the end. */
 export const recount = oneAtATime(async () => {
-  if (document.hidden || (isPaused && !isUrgent && snapshot.counts)) return;
+  if (document.hidden || (isPaused && !isUrgent && snapshot.counts?.q === snapshot.q && !snapshot.failure)) return;
   isUrgent = false;
   const began = performance.now();
   const { q } = snapshot;
@@ -89,8 +98,11 @@ async function countNow(q) {
   const { inbox } = await get("/status");
   const limits = {};
   // In a view of several servers no number is the newest one.
-  if (typeof inbox.last_seq === "number") limits.before = inbox.last_seq + 1;
-  if (limits.before && inbox.records > NEWEST) limits.after = Math.max(0, inbox.last_seq - NEWEST);
+  if (typeof inbox.last_seq === "number") {
+    newestCounted = Math.min(inbox.last_seq, limit);
+    limits.before = newestCounted + 1;
+    if (inbox.records > NEWEST) limits.after = Math.max(0, newestCounted - NEWEST);
+  }
   const [all, found, findings, pushes] = await Promise.allSettled([
     get("/stats", { ...limits, ...BUCKETS }), q ? get("/stats", { ...filterOf(q), ...limits, ...BUCKETS }) : null,
     get("/findings", { ...limits, ...BUCKETS }), get("/pushes", { q: "finding:*", limit: 0, ...limits }),

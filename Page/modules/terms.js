@@ -2,6 +2,7 @@
 
 const TERM = /(?:[^\s"]|"(?:[^"\\]|\\.)*")+/g;
 const PARTS = /^((?:[^\s":=<>]|"(?:[^"\\]|\\.)*")+)(?:[:=]|(?=[<>]))(!?)(.*)$/s;
+const MAX_QUERY = 4000; // characters; the server accepts 4096
 
 /** Whether a word is the number of a push, such as `#4711`. */
 const isNumber = (word) => /^#[0-9]{1,15}$/.test(word);
@@ -77,6 +78,13 @@ export function quoted(value) {
   const text = String(value);
   if (text === "*" || /^[\w.-]+$/.test(text)) return text;
   return `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("*", "\\*").replaceAll("\n", "\\n").replaceAll("\t", "\\t")}"`;
+}
+
+/** A search for the pushes to device tokens: to as many of them as a query can have. */
+export function tokenSearch(tokens) {
+  let q = "";
+  for (const token of tokens) if (q.length + token.length + 7 <= MAX_QUERY) q += `${q && " "}token:${token}`;
+  return q;
 }
 
 /** The hint of an invalid search, without the list of fields after a suggestion, which is in the syntax sheet. */

@@ -39,7 +39,7 @@ function initial({ selected }, options) {
  */
 function filtersOf(what, { selected, query, isGrouped }, newest) {
   const whole = isGrouped ? { attempts: "all" } : {};
-  if (what === "selected") return seqRanges(selected).map((seqs) => ({ seqs, kind: "*", ...whole }));
+  if (what === "selected") return seqRanges(selected).map((seqs) => ({ seqs, kind: "*", before: newest + 1, ...whole }));
   return [what === "search" ? { ...filterOf(query), before: newest + 1, ...whole } : { kind: "*", before: newest + 1 }];
 }
 

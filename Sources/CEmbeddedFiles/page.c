@@ -319,6 +319,9 @@ static const struct apns_embedded_file files[] = {
   {"modules/storestate.js", (const char[]) {
 #embed "../../Page/modules/storestate.js" suffix(, 0)
   }},
+  {"modules/suggestions.js", (const char[]) {
+#embed "../../Page/modules/suggestions.js" suffix(, 0)
+  }},
   {"modules/summary.js", (const char[]) {
 #embed "../../Page/modules/summary.js" suffix(, 0)
   }},

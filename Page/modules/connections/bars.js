@@ -2,7 +2,7 @@
 
 const MIN_WIDTH = 5;
 const GAP = 1;
-export const MAX_ROWS = 4;
+const MAX_ROWS = 4;
 
 /**
  * Returns bars `{left, right, row, pushes}` for pushes `{seq, from, until}`. A push gets another row only if it began

@@ -2,6 +2,7 @@
 import { get } from "../api.js";
 import { button, h, replace, table } from "../dom.js";
 import { clockTime, counted } from "../format.js";
+import { quoted } from "../terms.js";
 import { visible } from "../visible.js";
 import { compareConnections } from "./compare.js";
 import { eventName } from "./marks.js";
@@ -50,7 +51,7 @@ export class Frames {
     this.before = null;
     replace(this.title, `Frames of ${connection.id}`);
     replace(this.element, h("header", { class: "panel-head" }, this.title, h("div", { class: "panel-actions" },
-      this.comparison(connection), button("Show its pushes", () => this.actions.search(`connection:${connection.id}`), { class: "small" }), button("Close", () => this.actions.select(null), { class: "small" }))),
+      this.comparison(connection), button("Show its pushes", () => this.actions.search(`connection:${quoted(connection.id)}`), { class: "small" }), button("Close", () => this.actions.select(null), { class: "small" }))),
       h("p", { class: "quiet" }, "Recorded: TCP, TLS, SETTINGS, GOAWAY, resets, faults. Derived from the records of pushes: HEADERS, DATA, RST_STREAM; a request has the time at which it was complete. Not recorded: SETTINGS of the client, acknowledgements, PING, WINDOW_UPDATE, and how DATA was divided into frames."),
       this.body);
     await this.load();

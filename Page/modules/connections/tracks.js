@@ -2,6 +2,7 @@
 import { ticks } from "../charts/scale.js";
 import { button, h, oneAtATime, replace, settled } from "../dom.js";
 import { count, counted } from "../format.js";
+import { quoted } from "../terms.js";
 import { loadTrack, ROW_HEIGHT, track } from "./track.js";
 import { TimeWindow } from "./window.js";
 
@@ -9,7 +10,7 @@ const HEAD = 176; // the width of the labels in pixels
 const NARROW = 640;
 
 export class Tracks {
-  /** `actions`: `open(seq)`, `list(connection, from, until)`, and `select(id)` if a connection can be selected. `chosen`: the push that is marked, as `{seq, at}`. */
+  /** `actions`: `open(seq)`, `search(q)`, and `select(id)` if a connection can be selected. `chosen`: the push that is marked, as `{seq, at}`. */
   constructor(actions, chosen = null) {
     this.actions = actions;
     this.chosen = chosen;
@@ -121,7 +122,7 @@ export class Tracks {
     replace(row.head, h("span", { class: "track-name" }, h("strong", {}, connection.id), " ", h("span", { class: `chip is-${connection.state}` }, connection.state)),
       h("span", { class: "quiet" }, counted(connection.pushes, "push", "pushes")), h("span", { class: "quiet track-facts" }, facts));
     replace(row.line, track(connection, row.data, this.window, width, {
-      chosen: this.chosen, open: this.actions.open, zoom: (from, until) => this.window.show(from, until), list: (from, until) => this.actions.list(connection.id, from, until),
+      chosen: this.chosen, open: this.actions.open, zoom: (from, until) => this.window.show(from, until), list: (from, until) => this.actions.search(`connection:${quoted(connection.id)} since:"${new Date(from).toISOString()}" until:"${new Date(until).toISOString()}"`),
     }));
     if (hadFocus) row.line.querySelector("[tabindex]")?.focus({ preventScroll: true });
   }

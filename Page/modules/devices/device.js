@@ -2,35 +2,25 @@
 import { get, post, put, remove } from "../api.js";
 import { button, h, replace } from "../dom.js";
 import { counted, tail } from "../format.js";
+import { tokenSearch } from "../terms.js";
 import { visible } from "../visible.js";
 import { history } from "./history.js";
 import { phone } from "./phone.js";
 
 const MAX_HISTORY = 100;
-const MAX_QUERY = 4000; // characters; the server accepts 4096
 const FIELDS = "seq,received_at,outcome,accepted,delivery,request.device_token,request.payload,request.payload_error,request.size,apns,served";
-
-/** A search for pushes to device tokens: as many of them as a query can have. */
-function searchOf(tokens) {
-  let q = "";
-  for (const token of tokens) if (q.length + token.length + 7 <= MAX_QUERY) q += `${q && " "}token:${token}`;
-  return q;
-}
 
 export class DeviceDetail {
   /** `actions`: `open(seq)`, `search(q)`, `change(promise, message)`, `close()`. */
   constructor(actions) {
     this.actions = actions;
-    this.id = null;
     this.element = h("section", { class: "device-detail", "aria-label": "Device" });
     this.showNothing();
   }
 
   showNothing() {
-    this.id = null;
-    this.drawn = null;
-    this.element.classList.add("is-empty");
-    replace(this.element, h("p", { class: "quiet" }, "Select a device to see what it shows, and to change its state."));
+    this.id = this.request = this.drawn = null;
+    replace(this.element);
   }
 
   /** Shows the device of a registered token, or the token if it was registered alone. */
@@ -44,22 +34,23 @@ export class DeviceDetail {
   async load() {
     const { id } = this;
     if (id === null) return;
+    const request = (this.request = {});
     try {
       const path = `/devices/${encodeURIComponent(id)}`;
       const device = await get(path);
       const tokens = this.isToken ? [id] : device.apps.flatMap((app) => Object.values(app.tokens).flat()).map((token) => token.token ?? token);
       const [contents, pushes] = await Promise.all([
         this.isToken ? null : get(`${path}/notifications`),
-        tokens.length ? get("/pushes", { q: searchOf(tokens), order: "desc", limit: MAX_HISTORY, fields: FIELDS }) : { items: [], matched: 0 },
+        tokens.length ? get("/pushes", { q: tokenSearch(tokens), order: "desc", limit: MAX_HISTORY, fields: FIELDS }) : { items: [], matched: 0 },
       ]);
-      if (id !== this.id) return;
+      if (request !== this.request) return;
       const text = JSON.stringify([device, contents, pushes.items.map((push) => [push.seq, push.outcome, push.delivery]), pushes.matched]);
       if (text === this.drawn) return;
       this.drawn = text;
       this.draw(device, contents, pushes, tokens);
     } catch (error) {
-      if (id !== this.id) return;
-      if (error.status === 404) this.showNothing();
+      if (request !== this.request) return;
+      if (error.status === 404) this.actions.close();
       else replace(this.element, h("p", { class: "notice is-error" }, error.message));
     }
   }
@@ -67,7 +58,6 @@ export class DeviceDetail {
   draw(device, contents, pushes, tokens) {
     const focused = this.element.contains(document.activeElement) ? document.activeElement.dataset.key ?? "" : null;
     const top = this.element.scrollTop;
-    this.element.classList.remove("is-empty");
     replace(this.element, this.head(device, tokens), this.isToken ? this.tokenActions(device) : device.apps.map((app) => this.app(app)),
       contents && phone(contents, pushes.items, this.actions.open),
       contents?.stored.length > 0 && h("section", { class: "card" }, h("h3", {}, "Stored for the device"),
@@ -92,7 +82,7 @@ export class DeviceDetail {
       h("div", { class: "panel-actions" }, !this.isToken && [
         perform("Online", "online", "The device is online"), perform("Offline", "offline", "The device is offline: pushes are stored"),
         perform("Low power", "restrict-power", "Low power: pushes with priority 5 or 1 are stored")],
-      tokens.length > 0 && button("Show its pushes", () => this.actions.search(searchOf(tokens)), { class: "small", data: { key: "pushes" } }),
+      tokens.length > 0 && button("Show its pushes", () => this.actions.search(tokenSearch(tokens)), { class: "small", data: { key: "pushes" } }),
       button("Remove", () => this.actions.lose({ title: "Remove", label: this.isToken ? "Remove the registration" : "Remove the device", id: this.id, message: "Removed",
         question: this.isToken ? "Remove the registration of this device token? A token that is not registered is online for all topics."
           : `Remove the device with ${counted(device.apps.length, "app")} and ${counted(tokens.length, "device token")}? What it shows and what is stored for it is lost.`,

@@ -13,9 +13,13 @@ export class DeviceList {
     this.onSelect = onSelect;
     this.onTotal = onTotal;
     this.starts = [null]; // the cursors of the pages up to the current one
+    this.after = null; // the cursor of the next one
     this.field = h("input", { id: "device-search", type: "search", placeholder: "device, token, app or state", autocomplete: "off", spellcheck: "false",
       on: { input: settled(() => this.restart(), 250) } });
-    this.body = h("div", {});
+    this.notice = h("p", { class: "notice", hidden: true });
+    this.table = table("Registered devices", ["Device", "App", "State", ...["Stored", "Shown"].map((name) => h("span", { class: "cell-number" }, name))], [], { kind: "is-dense", box: "device-table" });
+    this.table.hidden = true;
+    this.body = h("div", {}, this.notice, this.table);
     this.position = h("span", { class: "quiet", role: "status" });
     this.previous = button("Previous", () => this.turn(-1), { class: "small" });
     this.next = button("Next", () => this.turn(1), { class: "small" });
@@ -26,12 +30,16 @@ export class DeviceList {
 
   restart() {
     this.starts = [null];
+    this.after = null;
     this.load();
   }
 
   turn(step) {
+    // During a load, the page after it is not known.
+    if (step < 0 ? this.starts.length < 2 : this.after === null) return;
     if (step < 0) this.starts.pop();
     else this.starts.push(this.after);
+    this.after = null;
     this.load();
   }
 
@@ -48,8 +56,16 @@ export class DeviceList {
     } catch (error) {
       if (error.name === "AbortError") return;
       this.drawn = null;
-      replace(this.body, h("p", { class: "notice is-error" }, error.message));
+      this.showNotice(error.message, true);
     }
+  }
+
+  /** Shows a text instead of the rows; null shows the rows. */
+  showNotice(text, isError = false) {
+    this.notice.hidden = text === null;
+    this.notice.classList.toggle("is-error", isError);
+    replace(this.notice, text);
+    this.table.hidden = text !== null;
   }
 
   draw({ items, next, total }, search) {
@@ -58,9 +74,9 @@ export class DeviceList {
       this.drawn = text;
       this.rows = items.map((item) => ({ item, element: this.row(item) }));
       const focused = this.body.contains(document.activeElement) ? document.activeElement.dataset.token : null;
-      replace(this.body, items.length
-        ? table("Registered devices", ["Device", "App", "State", "Stored", "Shown"].map((name) => (name[0] === "S" && name !== "State" ? h("span", { class: "cell-number" }, name) : name)), this.rows.map((row) => row.element), { kind: "is-dense", box: "device-table" })
-        : h("p", { class: "notice" }, search ? "No registered device token matches." : "No devices are registered."));
+      // The box of the table keeps the focus and its scroll position.
+      replace(this.table.querySelector("tbody"), this.rows.map((row) => row.element));
+      this.showNotice(items.length ? null : search ? "No registered device token matches." : "No devices are registered.");
       this.mark();
       if (focused) this.focus(focused);
     }

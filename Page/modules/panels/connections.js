@@ -2,6 +2,7 @@
 import { get, hasServer, post } from "../api.js";
 import { Frames } from "../connections/frames.js";
 import { Tracks } from "../connections/tracks.js";
+import { FIELDS } from "../complete.js";
 import { showError, showMessage } from "../copy.js";
 import { confirmed } from "../dialog.js";
 import { button, h, oneAtATime, replace, settled, throttled } from "../dom.js";
@@ -21,8 +22,8 @@ const ORDERS = {
 
 export class ConnectionsPanel {
   constructor(actions) {
-    this.actions = { ...actions, select: (id) => this.select(id), others: (connection) => this.connections.filter((one) => one.id !== connection.id),
-      list: (id, from, until) => actions.search(`connection:${id} since:"${new Date(from).toISOString()}" until:"${new Date(until).toISOString()}"`) };
+    this.all = null; // the connections, once they are loaded
+    this.actions = { ...actions, select: (id) => this.select(id), others: (connection) => this.connections.filter((one) => one.id !== connection.id) };
     this.tracks = new Tracks(this.actions);
     this.frames = new Frames(this.actions);
     this.field = h("input", { id: "connection-search", type: "search", placeholder: "status:503, id, client, state or event", autocomplete: "off", spellcheck: "false", on: { input: () => this.find() } });
@@ -62,14 +63,8 @@ export class ConnectionsPanel {
       const { items } = await get("/connections");
       this.all = items;
       await this.readSearch();
+      if (!items.length) return this.draw();
       const times = items.flatMap((one) => (one.events ?? []).map((event) => Date.parse(event.at))).filter(Number.isFinite);
-      const isEmpty = items.length === 0;
-      this.notice.hidden = !isEmpty;
-      this.tracks.element.hidden = isEmpty;
-      if (isEmpty) {
-        replace(this.notice, "No connections yet.");
-        return void replace(this.summary);
-      }
       const newest = await get("/pushes", { order: "desc", limit: 1, fields: "received_at,finished_at" });
       for (const push of newest.items) times.push(Date.parse(push.finished_at ?? push.received_at));
       const [from, until] = times.reduce(([low, high], time) => [Math.min(low, time), Math.max(high, time)], [Infinity, -Infinity]);
@@ -88,12 +83,13 @@ export class ConnectionsPanel {
     this.search();
   }
 
-  /** The conditions on pushes in the field, and the words that a connection itself must have. */
+  /** The conditions on pushes in the field, and the words that a connection itself must have, or must not have. */
   get parts() {
-    const all = conditions(this.field.value);
-    // The client of a connection has a colon too, as in 127.0.0.1:49278.
-    const isCondition = ({ text, field }) => field !== null && /^[!-]?[a-z]/i.test(text);
-    return { q: all.filter(isCondition).map((one) => one.text).join(" "), words: all.filter((one) => !isCondition(one)).map((one) => one.text.toLowerCase()) };
+    const all = conditions(this.field.value).map((one) => ({ ...one, word: (one.field === null ? one.value : one.text.replace(/^[!-]/, "")).toLowerCase() }));
+    const isKnown = (field) => FIELDS.some(([name]) => name === field || (/[./]$/.test(name) && field.startsWith(name)));
+    // The client of a connection has a colon too, as in 127.0.0.1:49278 or localhost:49278.
+    const isCondition = ({ field, word }) => field !== null && /^[#a-z]/.test(word) && (isKnown(field) || !this.all?.some((one) => textOf(one).includes(word)));
+    return { q: all.filter(isCondition).map((one) => one.text).join(" "), words: all.filter((one) => !isCondition(one)) };
   }
 
   /** Reads which connections have pushes that match the conditions in the field, and the search of the list. */
@@ -117,18 +113,17 @@ export class ConnectionsPanel {
 
   /** Shows the connections that the fields select. */
   draw() {
-    if (!this.limits) return;
+    if (!this.all) return;
     const { words } = this.parts;
-    const textOf = (one) => [one.id, one.state, one.client, one.tls, ...(one.events ?? []).map((event) => `${eventName(event.event)} ${event.detail ?? ""}`)].join(" ").toLowerCase();
-    this.connections = this.all.filter((one) => (!this.ofSearch || this.ofSearch.has(one.id)) && words.every((word) => textOf(one).includes(word))).sort(ORDERS[this.order.value][1]);
+    this.connections = this.all.filter((one) => (!this.ofSearch || this.ofSearch.has(one.id)) && words.every(({ word, isNegated }) => textOf(one).includes(word) !== isNegated)).sort(ORDERS[this.order.value][1]);
     const isNone = this.connections.length === 0;
     this.notice.hidden = !isNone && !this.problem;
     this.notice.classList.toggle("is-error", Boolean(this.problem));
     this.tracks.element.hidden = isNone;
-    replace(this.notice, visible(this.problem ?? "No connection matches.", { limit: 300 }));
+    replace(this.notice, visible(this.problem ?? (this.all.length ? "No connection matches." : "No connections yet."), { limit: 300 }));
     const open = this.all.filter((one) => one.state === "open").length;
-    replace(this.summary, `${count(open)} open, ${count(this.all.length - open)} closed${isNone || this.connections.length === this.all.length ? "" : `; ${count(this.connections.length)} match`}. The last 200 closed connections are kept. A click on a connection shows its frames.${this.cut ?? ""}`);
-    this.tracks.show(this.connections, ...this.limits);
+    replace(this.summary, this.all.length > 0 && `${count(open)} open, ${count(this.all.length - open)} closed${isNone || this.connections.length === this.all.length ? "" : `; ${count(this.connections.length)} match`}. The last 200 closed connections are kept. A click on a connection shows its frames.${this.cut ?? ""}`);
+    if (this.limits) this.tracks.show(this.connections, ...this.limits);
   }
 
   select(id) {
@@ -137,4 +132,9 @@ export class ConnectionsPanel {
     this.frames.show(this.connections.find((one) => one.id === chosen) ?? null);
     if (chosen) this.frames.element.scrollIntoView({ block: "nearest" });
   }
+}
+
+/** What words of the search are looked for in. */
+function textOf(one) {
+  return [one.id, one.state, one.client, one.tls, ...(one.events ?? []).map((event) => `${eventName(event.event)} ${event.detail ?? ""}`)].join(" ").toLowerCase();
 }

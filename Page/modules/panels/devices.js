@@ -77,9 +77,10 @@ export class DevicesPanel {
   close() {
     this.registered.classList.remove("has-device");
     const { selected } = this.list;
+    const hadFocus = this.detail.element.contains(document.activeElement);
     this.list.mark(null);
     this.detail.showNothing();
-    if (selected) this.list.focus(selected.token);
+    if (selected && hadFocus) this.list.focus(selected.token);
   }
 
   change(done, message, undo = null) {

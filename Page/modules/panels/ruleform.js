@@ -90,7 +90,10 @@ export class RuleForm {
   writeAnew() {
     const rule = {};
     for (const id of Object.keys(FIELDS)) if (!this.fields[id].disabled) this.write(rule, id);
-    this.changeAction(rule);
+    if (this.action.value !== OTHER_ACTION) {
+      rule.do = { [this.action.value]: {} };
+      for (const [key] of parametersOf(this.action.value)) this.put(rule, key, this.parameter(key).value.trim());
+    }
     this.set(rule);
     this.show(rule);
     this.check();
@@ -111,16 +114,19 @@ export class RuleForm {
 
   /** Writes a field of the action. A status and a reason of APNs that do not belong together are not left beside each other. */
   writeParameter(rule, key) {
-    const action = rule.do[this.action.value] ??= {};
-    const value = (name) => this.parameters.querySelector(`#rule-action-${name}`);
-    const put = (name, text) => {
-      value(name).value = text;
-      setAt(action, [name], text === "" ? undefined : name === "status" ? Number(text) || text : text);
-    };
-    put(key, value(key).value.trim());
-    const [status, reason] = [value("status")?.value, value("reason")?.value];
-    if (key === "status" && /^\d{3}$/.test(status) && (reason === "" || statusOf(reason)) && statusOf(reason) !== Number(status)) put("reason", REASONS[status]?.[0] ?? "");
-    if (key === "reason" && statusOf(reason) && statusOf(reason) !== Number(status)) put("status", String(statusOf(reason)));
+    this.put(rule, key, this.parameter(key).value.trim());
+    const [status, reason] = [this.parameter("status")?.value, this.parameter("reason")?.value];
+    if (key === "status" && /^\d{3}$/.test(status) && (reason === "" || statusOf(reason)) && statusOf(reason) !== Number(status)) this.put(rule, "reason", REASONS[status]?.[0] ?? "");
+    if (key === "reason" && statusOf(reason) && statusOf(reason) !== Number(status)) this.put(rule, "status", String(statusOf(reason)));
+  }
+
+  /** The field of a parameter of the action; null if the action does not have it. */
+  parameter(key) { return this.parameters.querySelector(`#rule-action-${key}`); }
+
+  /** Writes a parameter of the action, and shows it in its field. */
+  put(rule, key, text) {
+    this.parameter(key).value = text;
+    setAt(rule.do[this.action.value] ??= {}, [key], text === "" ? undefined : key === "status" ? Number(text) || text : text);
   }
 
   /** Shows in the fields what was written as JSON. */
@@ -174,7 +180,7 @@ export class RuleForm {
     }
     const found = await post("/faults/preview", rule).catch((error) => ({ valid: false, problems: [{ message: error.message, hint: error.hint }] }));
     if (text !== this.text.value) return;
-    replace(this.result, found.problems.length > 0 && problemList(found.problems, !found.valid), patterns(rule.when).map(([name, value]) => h("p", { class: "notice is-error" },
+    replace(this.result, found.problems.length > 0 && problemList(found.problems, !found.valid), patterns(rule?.when).map(([name, value]) => h("p", { class: "notice is-error" },
       h("code", {}, visible(`${name}: ${value}`, { limit: 120 })), " is compared literally, with the asterisk. Use ", h("code", {}, visible(`"q": "${name}:${value}"`, { limit: 120 })), " for a pattern.")),
     found.valid && this.matches(found));
   }

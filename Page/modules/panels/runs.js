@@ -19,6 +19,7 @@ export class RunsPanel {
     this.drawn = null; // what is shown, to draw only changes
     this.baseline = ""; // the id of the run with which the report is compared
     this.filter = h("input", { type: "search", placeholder: "Name, label or outcome", "aria-label": "Filter runs", on: { input: () => this.drawList() } });
+    this.choice = h("select", { "aria-label": "Compare with", on: { change: () => { this.baseline = this.choice.value; this.load(); } } });
     this.tools = h("div", { class: "field-row" });
     this.content = h("div", { class: "runs-content" });
     this.element = h("section", { class: "panel runs", "aria-label": "Runs" },
@@ -51,9 +52,15 @@ export class RunsPanel {
       this.drawRun(id, summary, items.filter((one) => one.id !== id));
       this.report.drawChart(await get("/stats", { q: `run:${id}`, buckets: 90 }));
     } catch (error) {
+      if (shown.run !== id) return;
+      if (error.status === 404 && this.baseline) {
+        this.baseline = "";
+        showError(error);
+        return this.read();
+      }
       this.drawn = null;
       this.missing = error.status === 404 ? id : null; // It is not asked for again.
-      replace(this.tools, id !== null && this.back());
+      this.showTools(null, id !== null && this.back());
       replace(this.content, h("p", { class: "notice is-error", role: "status" }, visible([error.message, error.hint].filter(Boolean).join(" — "), { limit: 500 })));
     }
   }
@@ -63,12 +70,25 @@ export class RunsPanel {
   }
 
   drawRun(id, summary, others) {
-    const choice = h("select", { "aria-label": "Compare with", on: { change: () => { this.baseline = choice.value; this.load(); } } },
-      h("option", { value: "" }, "Compare with …"), others.map((one) => h("option", { value: one.id, selected: one.id === this.baseline }, `${(one.name || one.id).slice(0, 60)} (${one.id}, ${one.outcome ?? one.state})`)));
-    replace(this.tools, this.back(), others.length > 0 && choice, button("Pushes of this run", () => this.search(id), { class: "small" }),
+    const options = others.map((one) => [one.id, `${(one.name || one.id).slice(0, 60)} (${one.id}, ${one.outcome ?? one.state})`]);
+    const offered = JSON.stringify(options);
+    // An unchanged list stays open.
+    if (offered !== this.offered) {
+      this.offered = offered;
+      replace(this.choice, h("option", { value: "" }, "Compare with …"), options.map(([value, text]) => h("option", { value }, text)));
+    }
+    this.choice.value = this.baseline;
+    this.choice.hidden = !others.length;
+    this.showTools(id, this.back(), this.choice, button("Pushes of this run", () => this.search(id), { class: "small" }),
       button("Download the report", () => download(`/runs/${encodeURIComponent(id)}/report`, {}, `${id}.html`).catch(showError), { class: "small", title: "One file that opens from disk" }));
     this.report = new ReportPanel(summary, this.actions);
     replace(this.content, this.report.element);
+  }
+
+  /** Shows the tools of the list, or of a run. Those that are shown already keep the focus; without a key they are replaced. */
+  showTools(key, ...tools) {
+    if (key === null || key !== this.toolsOf) replace(this.tools, ...tools);
+    this.toolsOf = key;
   }
 
   drawList() {
@@ -80,7 +100,7 @@ export class RunsPanel {
     const state = JSON.stringify([wanted, runs]);
     if (state === this.drawn) return;
     this.drawn = state;
-    replace(this.tools, this.filter);
+    this.showTools("", this.filter);
     replace(this.content, runs.length
       ? table("Runs, the newest first", ["Run", "Result", "Failed tests", "Started", "Labels", ""], runs.map((run) => this.row(run)))
       : h("div", { class: "empty-panel" }, h("p", {}, this.runs.length ? "No run matches." : "No runs yet."),

@@ -30,14 +30,21 @@ function states(record) {
   return [record.attempt > 1 ? "retry" : "first", record.outcome === "pending" && "pending", record.isDuplicate && "duplicate", record.fault && "faulted", record.upstream?.deviating && "deviating"].filter(Boolean);
 }
 
-/** The values that a word of a search finds although they are not in the text of the push. */
+/** The values that a word of a search finds, in any case of its letters, although they are not in the text of the push. */
 function valuesOf(record) {
-  return [record.served?.status, record.served?.reason, record.outcome, record.environment, record.apns?.id, record.connection?.id, record.auth?.key_id, record.auth?.team_id,
+  return [record.served?.status, record.served?.reason, record.outcome, record.environment, record.apns?.id,
     ...injections(record).flatMap((one) => [one.rule, one.profile]), ...(record.findings ?? [])].map((value) => String(value ?? "").toLowerCase());
 }
 
-/** Names of which a word of a search may be a part. */
-const namesOf = (record) => [record.delivery, record.test].map((name) => (name ?? "").toLowerCase());
+/** The values that a word finds as they are written. */
+const idsOf = (record) => [record.run, record.connection?.id, record.auth?.key_id, record.auth?.team_id];
+
+/** Whether a word is a value of the push that is not in its text, or a part of a name; `runs` has the names of the runs. */
+function isValue(text, record, runs) {
+  const word = text.toLowerCase();
+  const has = (name) => (name ?? "").toLowerCase().includes(word);
+  return valuesOf(record).includes(word) || idsOf(record).includes(text) || (word.length > 2 && (has(record.test) || has(runs.get(record.run)))) || (word.length > 4 && has(record.delivery));
+}
 
 const texts = new WeakMap();
 function textOf(record) {
@@ -49,14 +56,14 @@ function problem(field, value, hint) {
   return new ApiError(400, { detail: `${field} cannot be "${value}"`, hint });
 }
 
-/** Returns a function that returns whether a record matches the parameters of a request. */
-export function matcher(parameters) {
+/** Returns a function that returns whether a record matches the parameters of a request. `runs` has the names of the runs by their ids. */
+export function matcher(parameters, runs) {
   const groups = new Map();
   const words = [];
   for (const [name, given] of Object.entries(parameters)) {
     if (["q", "search"].includes(name)) {
       for (const one of conditions(given)) {
-        if (one.field === null) words.push({ value: one.value.toLowerCase(), isNegated: one.isNegated, isText: one.value !== one.text.replace(/^[!-]/, "") });
+        if (one.field === null) words.push({ value: one.value, isNegated: one.isNegated, isText: one.value !== one.text.replace(/^[!-]/, "") });
         else add(groups, one.field, /^(?:!?)(?:[^\s":=<>]|"(?:[^"\\]|\\.)*")+[:=]?!?(.*)$/s.exec(one.text)[1], one.isNegated);
       }
     } else if (name === "scope" || FIELDS[SHORT[name] ?? name]) add(groups, name, String(given), false);
@@ -67,7 +74,7 @@ export function matcher(parameters) {
   const namesKind = groups.has("kind");
   return (record) => (namesKind || record.kind === "push") && (seqs === null || seqs.some(([first, last]) => record.seq >= first && record.seq <= last))
     && !excluded.some(([first, last]) => record.seq >= first && record.seq <= last)
-    && words.every(({ value, isNegated, isText }) => (textOf(record).includes(value) || (!isText && (valuesOf(record).includes(value) || (value.length > 2 && namesOf(record).some((name) => name.includes(value)))))) !== isNegated)
+    && words.every(({ value, isNegated, isText }) => (textOf(record).includes(value.toLowerCase()) || (!isText && isValue(value, record, runs))) !== isNegated)
     && tests.every(({ of, wanted, unwanted }) => {
       const found = [of(record)].flat().filter((value) => value !== null && value !== undefined);
       const holds = (test) => found.some(test);

@@ -67,6 +67,7 @@ export class Source {
     this.loaded = records;
     this.summary = summary;
     this.known = new Map(); // by search
+    this.runs = new Map(summary.runs.map((run) => [run.id, run.name]));
   }
 
   /** Returns the JSON, or the text, of a response. */
@@ -90,7 +91,7 @@ export class Source {
   found(records, { fields, limit, order, within, buckets, sort, group, ...filter }) {
     const key = JSON.stringify(filter);
     if (!this.known.has(key)) {
-      const matches = matcher(filter);
+      const matches = matcher(filter, this.runs);
       const { after = 0, before = Infinity } = filter;
       if (this.known.size >= KNOWN) this.known.delete(this.known.keys().next().value);
       this.known.set(key, records.filter((record) => record.seq > after && record.seq < before && matches(record)));

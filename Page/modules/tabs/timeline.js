@@ -28,8 +28,7 @@ async function draw(record, actions, container) {
   ]);
   const near = extent([...before.items, record, ...after.items]);
   const all = extent([record, ...before.items, ...after.items, ...oldest.items, ...newest.items, ...(connection?.events ?? []).map((event) => ({ received_at: event.at, finished_at: event.at }))]);
-  const tracks = new Tracks({ open: actions.open, list: (from, until) => actions.search(`connection:${id} since:"${new Date(from).toISOString()}" until:"${new Date(until).toISOString()}"`) },
-    { seq: record.seq, at: Date.parse(record.received_at), from: near[0], until: near[1] });
+  const tracks = new Tracks({ open: actions.open, search: actions.search }, { seq: record.seq, at: Date.parse(record.received_at), from: near[0], until: near[1] });
   replace(container, waterfall(seriesOf(record, series.items), { chosen: record.seq, open: actions.open, width: Math.max(280, container.clientWidth - 4) }),
     h("h3", {}, `Connection ${id}`), tracks.element, h("p", { class: "quiet" }, part(before.items.length + 1 + after.items.length, before.next !== null || after.next !== null, connection?.pushes ?? newest.matched)),
     h("h3", {}, "Connection events"), connection ? eventTable(connection) : h("p", { class: "quiet" }, "Not available: only the last 200 closed connections are stored."));

@@ -312,7 +312,7 @@ def test_connections_are_searched_ordered_and_filtered(start, open_page, provide
     field.fill("c1")
     view.until(f"() => ({order})() === 'c1'")
     # Conditions on pushes, beside words of the connection, of which the client has a colon.
-    for text, found in (("status:400", "c2"), ("!status:400", "c1"), ("status:400 127.0.0.1:", "c2"), ("", "c1,c2")):
+    for text, found in (("status:400", "c2"), ("!status:400", "c1"), ("status:400 127.0.0.1:", "c2"), ("-c1", "c2"), ("", "c1,c2")):
         field.fill(text)
         view.until(f"(found) => ({order})() === found", found)
     field.fill("stauts:400")

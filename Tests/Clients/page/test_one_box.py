@@ -26,7 +26,7 @@ def furnished(binary, certs):
     """A server with three pushes, of which no test changes the number, and a profile that never fires."""
     server = Server(binary, certs, "--profile", "flaky-503?rate=0")
     server.request("PUT", "/api/v1/fixtures", {"apps": [{"bundle_id": "com.example.app", "team_id": "MOCKTEAM01"}], "devices": [{"id": "anna-iphone", "state": "online",
-        "apps": [{"bundle_id": "com.example.app", "environment": "sandbox", "tokens": {"alert": DEVICE}}]}]})
+        "apps": [{"bundle_id": "com.example.app", "environment": "sandbox", "tokens": {"alert": DEVICE, "voip": "ef56" * 16}}]}]})
     one = Provider(server)
     one.push(DEVICE, {"aps": {"alert": {"title": "Order shipped", "body": "Parcel 4711"}}})
     one.push(DEVICE, {"aps": {"alert": "Order paid"}})
@@ -98,12 +98,21 @@ def test_suggestions_are_values_of_all_fields_with_their_numbers(view):
     field.fill("exam")
     view.page.locator(".completion-option", has_text="com.example.app").click()
     assert field.input_value() == "topic:com.example.app "
+    # A device without its pushes is one without those to each of its tokens.
+    field.fill("-anna")
+    view.page.locator(".completion-option", has_text="anna-iphone").click()
+    assert sorted(field.input_value().split()) == [f"-token:{DEVICE}", f"-token:{'ef56' * 16}"]
 
 
 def test_a_search_without_results_leads_to_one_with_results(furnished, view):
-    search(view, "missi paid", 0)
     note = view.page.locator(".list-note")
-    note.get_by_role("button", name="reason:MissingTopic").wait_for()
+    search(view, "missi topic", 0)
+    assert note.get_by_role("button", name="reason:MissingTopic").inner_text().split() == ["reason:MissingTopic", "1"]
+    # What would find nothing is not offered.
+    search(view, "order", 2)
+    search(view, "missi paid", 0)
+    note.get_by_role("button", name="Remove missi").wait_for()
+    assert note.get_by_role("button", name="reason:MissingTopic").count() == note.get_by_role("button", name="Remove paid").count() == 0
     note.get_by_role("button", name="Remove missi").click()
     rows(view, 1)
     search(view, "missi", 0)

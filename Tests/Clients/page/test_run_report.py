@@ -128,8 +128,10 @@ def test_the_live_page_lists_runs_and_shows_their_reports(server, open_page, rep
     assert view.url.endswith(f"/?view=runs&run={run}")
     text = " ".join(view.page.locator(".report").inner_text().split())
     assert "2 of 3 tests failed; 1 push lost" in text and "503 ServiceUnavailable" in text
-    view.page.get_by_label("Compare with").select_option(other)
+    choice = view.page.get_by_label("Compare with").element_handle()
+    choice.select_option(other)
     view.page.get_by_role("heading", name=f"Since {other}").wait_for()
+    assert choice.evaluate("(one) => one.isConnected"), "the list stays open while the report changes"
     view.page.locator(".report-failure", has_text="test_503").get_by_role("button", name="Show in the list").click()
     # A reset has removed the push of this test from the inbox.
     view.page.get_by_text("No pushes match.").wait_for()
@@ -169,7 +171,7 @@ def test_the_policy_forbids_everything_but_the_file(report):
 @pytest.mark.parametrize("search", some([
     "status:503", "status:5*", "status:>=400", "!status:503", "outcome:accepted", "reason:ServiceUnavailable", "is:faulted", "is:retry",
     "finding:*", "type:alert", "topic:com.example.*", "payload./aps/alert:*4711*", "header.apns-priority:10", "larger:20",
-    "smaller:1K", "attempt:1", "kind:*", "since:-1h", "rule:down", "order 4711", "!4711", "text:\"Order 4711\"", "size:10..40",
+    "smaller:1K", "attempt:1", "kind:*", "since:-1h", "rule:down", "onerror", "order 4711", "!4711", "text:\"Order 4711\"", "size:10..40",
     "connection:c*", "environment:sandbox", "status:503 status:200", "accepted:false", "delivery:*", "run:*", "test:\"test_good\"",
 ], 8))
 def test_searches_find_what_the_server_finds(server, opened, report, search):

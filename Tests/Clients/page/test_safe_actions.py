@@ -77,6 +77,15 @@ def test_clear_deletes_all_attempts_of_a_grouped_push(start, open_page, provider
     view.page.get_by_role("button", name="Undo").click()
     view.row("Again").locator(".chip", has_text="2/3 → 200").wait_for()
     assert [(push["attempt"], push["served"]["status"]) for push in server.pushes(after=4)] == [(1, 503), (2, 503), (3, 200)]
+    # An attempt that arrives after the question is kept.
+    view.row("Other").locator(".row-title").click()
+    view.action("Clear").click()
+    dialog.get_by_label("The selected push").check()
+    dialog.get_by_text("Delete 1 push?").wait_for()
+    assert one.alert("ab12" * 16, "Other") == 503
+    dialog.get_by_role("button", name="Delete 1 push", exact=True).click()
+    view.page.locator(".toast", has_text="Deleted 1 attempt").wait_for()
+    assert [push["attempt"] for push in server.pushes(device_token="ab12" * 16)] == [2]
 
 
 def test_clear_has_nothing_to_delete_in_a_search_without_pushes(view):
@@ -126,6 +135,9 @@ def test_a_double_click_sends_each_push_once(view):
 
 def test_clear_can_be_undone(view):
     before = view.server.pushes()
+    # The list and the sidebar show it also during a pause.
+    view.page.keyboard.press(".")
+    number = "(number) => document.querySelector('[data-group=all] .group-count')?.textContent === number"
     view.row("Push 1").locator(".row-title").click()
     view.row("Push 3").locator(".row-title").click(modifiers=["Control"])
     view.action("Clear").click()
@@ -133,8 +145,10 @@ def test_clear_can_be_undone(view):
     assert "undo this for a minute" in dialog.inner_text()
     dialog.get_by_role("button", name="Delete 2 pushes").click()
     view.await_rows(3)
+    view.until(number, "3")
     view.action("Undo").click()
     view.await_rows(5)
+    view.until(number, "5")
     restored = view.server.pushes()[-2:]
     for record, original in zip(restored, (before[1], before[3]), strict=True):
         for member in ("request", "apns", "connection", "received_at", "attempt", "outcome"):
@@ -164,6 +178,7 @@ def test_uninstall_and_remove_ask_and_can_be_undone(start, open_page):
     assert "1 app and 1 device token" in dialog.inner_text()
     dialog.get_by_role("button", name="Remove the device").click()
     view.page.get_by_text("No devices are registered.").wait_for()
+    view.page.locator(".has-device").wait_for(state="detached")
     view.action("Undo").first.click()
     view.page.get_by_role("button", name="anna").wait_for()
     assert server.api("GET", f"/devices/{TOKEN}")["bundle_id"] == "com.example.app"
@@ -205,6 +220,7 @@ def test_a_field_of_the_form_keeps_what_was_written_by_hand(start, open_page, pr
     view.page.get_by_label("Pushes", exact=True).fill("type:alert")
     assert json.loads(text.input_value()) == rule | {
         "name": "mine", "when": rule["when"] | {"q": "type:alert"}, "trigger": {"every": 3, "probability": 0.5}}
+    view.page.get_by_label("Status", exact=True).fill("410")
     text.fill("{")
     view.page.get_by_label("Name", exact=True).fill("other")
     view.page.get_by_text("its JSON is not valid").wait_for()
@@ -212,12 +228,17 @@ def test_a_field_of_the_form_keeps_what_was_written_by_hand(start, open_page, pr
     # Longer than the page waits before it checks what was written.
     view.page.wait_for_timeout(600)
     view.action("write it anew from the fields").click()
-    assert json.loads(text.input_value())["name"] == "other"
+    assert json.loads(text.input_value()) == {
+        "name": "other", "when": {"q": "type:alert"}, "trigger": {"probability": 0.5}, "ttl": "5m", "do": {"respond": {"status": 410, "reason": "Unregistered"}}}
     # A repeated member is not lost by a change of a field.
     text.fill('{"name": "a", "name": "b", "do": {"close": {}}}')
     view.page.get_by_label("Name", exact=True).fill("c")
     view.page.get_by_text("a repeated member").wait_for()
     assert text.input_value() == '{"name": "a", "name": "b", "do": {"close": {}}}'
+    text.fill(json.dumps(rule))
+    view.page.locator(".rule-result", has_text="would have matched").wait_for()
+    text.fill("null")
+    view.page.locator(".rule-result ul.is-error").wait_for()
     view.complaints.clear()
 
 

@@ -97,6 +97,15 @@ def test_the_reasons_of_the_form_are_those_of_apns(kept_view):
     assert len(offered) > 30 and offered.items() <= statuses.items()
 
 
+def test_a_delayed_push_counts_once_in_a_sorted_list(kept_view):
+    """It is an event at its arrival, and at its response."""
+    found = kept_view.page.evaluate("""async () => { const { Records } = await import("/page/modules/records.js");
+        const records = new Records(() => {});
+        records.sort = "topic";
+        return [...[5, 5, 6].map((seq) => records.addAll([{ seq }])), records.unlisted.size]; }""")
+    assert found == [1, 0, 1, 2]
+
+
 def test_the_preview_of_a_stored_push_changes_when_it_is_delivered(start, open_page, provider):
     server = start()
     server.request("PUT", "/api/v1/fixtures", {"devices": [FIXTURES["devices"][0] | {"state": "offline"}]})
