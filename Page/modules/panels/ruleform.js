@@ -40,7 +40,7 @@ export class RuleForm {
       name: input("name", { class: "mono" }), q: input("q", { class: "mono", placeholder: "topic:com.example.* type:alert" }),
       probability: input("probability", { type: "number", min: 0, max: 1, step: "0.05" }), times: input("times", { type: "number", min: 1, placeholder: "no limit" }), ttl: input("ttl", { placeholder: "no limit" }),
     };
-    this.action = h("select", { id: "rule-action", on: { change: () => this.change((rule) => this.changeAction(rule)) } }, ACTIONS.map(([key, label]) => h("option", { value: key }, label)),
+    this.action = h("select", { id: "rule-action", on: { change: () => this.changeAction() } }, ACTIONS.map(([key, label]) => h("option", { value: key }, label)),
       h("option", { value: OTHER_ACTION, disabled: true, hidden: true }, "As in the JSON"));
     this.parameters = h("div", { class: "fields" });
     this.unseen = h("p", { class: "quiet", role: "status" });
@@ -90,10 +90,7 @@ export class RuleForm {
   writeAnew() {
     const rule = {};
     for (const id of Object.keys(FIELDS)) if (!this.fields[id].disabled) this.write(rule, id);
-    if (this.action.value !== OTHER_ACTION) {
-      rule.do = { [this.action.value]: {} };
-      for (const [key] of parametersOf(this.action.value)) this.put(rule, key, this.parameter(key).value.trim());
-    }
+    this.writeAction(rule);
     this.set(rule);
     this.show(rule);
     this.check();
@@ -105,11 +102,16 @@ export class RuleForm {
     setAt(rule, path, text === "" || text === absent ? undefined : isNumber ? Number(text) : text);
   }
 
-  changeAction(rule) {
+  changeAction() {
+    this.showParameters(Object.fromEntries(parametersOf(this.action.value).map(([key, , value]) => [key, value])));
+    this.change((rule) => this.writeAction(rule));
+  }
+
+  /** Writes the action with its fields. */
+  writeAction(rule) {
     if (this.action.value === OTHER_ACTION) return;
-    const parameters = Object.fromEntries(parametersOf(this.action.value).map(([key, , value]) => [key, key === "status" ? Number(value) : value]));
-    rule.do = { [this.action.value]: parameters };
-    this.showParameters(parameters);
+    rule.do = { [this.action.value]: {} };
+    for (const [key] of parametersOf(this.action.value)) this.put(rule, key, this.parameter(key).value.trim());
   }
 
   /** Writes a field of the action. A status and a reason of APNs that do not belong together are not left beside each other. */

@@ -132,7 +132,7 @@ extension FinalChecks.Result {
       isComplete
         ? "findings are inconclusive: the server does not know those of pushes from before its start; reset before each test"
         : "findings are inconclusive: \(evicted.counted("push")) evicted or deleted before the check: "
-          + "raise --max-records, use --record all, and reset instead of deleting pushes"
+          + "reset instead of deleting pushes, and raise --max-records, or use --record all"
     ]
   }
 }

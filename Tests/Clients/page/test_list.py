@@ -105,6 +105,13 @@ def test_grouped_retries_show_the_last_outcome_on_load(start, open_page, provide
     view = open_page(server, "/?fold=1").live()
     view.page.locator(".row .chip", has_text="3/3").wait_for()
     assert view.page.locator(".row .row-status").all_inner_texts() == ["200"]
+    # A request that fails is sent again.
+    failed = []
+    view.page.route("**/api/v1/pushes?q=push_key*", lambda route: (failed.append(route), route.abort()), times=1)
+    view.page.reload()
+    view.live()
+    view.page.locator(".row .is-cell-attempt .chip").wait_for()
+    wait_until(lambda: view.page.title() and failed, "the attempts were not requested")
     other = "ab12" * 16
     assert [one.alert(other, "Live") for _ in range(2)] == [503, 503]
     row = view.row("Live")
@@ -112,6 +119,8 @@ def test_grouped_retries_show_the_last_outcome_on_load(start, open_page, provide
     assert one.alert(other, "Live") == 200
     row.locator(".row-status", has_text="200").wait_for()
     assert len(titles(view)) == 2
+    view.row("Again").locator(".chip", has_text="3/3").wait_for()
+    view.complaints.clear()  # The browser logs the request that failed.
 
 
 def test_a_server_that_is_gone_is_announced(start, open_page):

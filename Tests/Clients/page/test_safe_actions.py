@@ -220,8 +220,9 @@ def test_a_field_of_the_form_keeps_what_was_written_by_hand(start, open_page, pr
     view.page.get_by_label("Pushes", exact=True).fill("type:alert")
     assert json.loads(text.input_value()) == rule | {
         "name": "mine", "when": rule["when"] | {"q": "type:alert"}, "trigger": {"every": 3, "probability": 0.5}}
-    view.page.get_by_label("Status", exact=True).fill("410")
     text.fill("{")
+    view.page.get_by_label("Action", exact=True).select_option("delay")
+    view.page.get_by_label("By", exact=True).fill("9s")
     view.page.get_by_label("Name", exact=True).fill("other")
     view.page.get_by_text("its JSON is not valid").wait_for()
     assert text.input_value() == "{"
@@ -229,7 +230,7 @@ def test_a_field_of_the_form_keeps_what_was_written_by_hand(start, open_page, pr
     view.page.wait_for_timeout(600)
     view.action("write it anew from the fields").click()
     assert json.loads(text.input_value()) == {
-        "name": "other", "when": {"q": "type:alert"}, "trigger": {"probability": 0.5}, "ttl": "5m", "do": {"respond": {"status": 410, "reason": "Unregistered"}}}
+        "name": "other", "when": {"q": "type:alert"}, "trigger": {"probability": 0.5}, "ttl": "5m", "do": {"delay": {"fixed": "9s"}}}
     # A repeated member is not lost by a change of a field.
     text.fill('{"name": "a", "name": "b", "do": {"close": {}}}')
     view.page.get_by_label("Name", exact=True).fill("c")
