@@ -71,13 +71,7 @@ struct TestRunExport: Sendable {
   /// that is impossible.
   private func write(_ text: [UInt8]) {
     let file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
-    var rest = text[...]
-    while file >= 0, !rest.isEmpty {
-      let count = APNSMockPlatformLibc.write(rest, to: file)
-      guard count > 0 else { break }
-      rest = rest.dropFirst(count)
-    }
+    if file < 0 || !writeAll(text, to: file) { print("apns-mock: the run cannot be written to \(path)") }
     if file >= 0 { close(file) }
-    if !rest.isEmpty { print("apns-mock: the run cannot be written to \(path)") }
   }
 }

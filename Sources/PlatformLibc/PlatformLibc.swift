@@ -33,9 +33,22 @@ package func names(inFolder path: String) -> [String]? {
   return names
 }
 
-/// Writes as many bytes to a file as it accepts at once.
+/// Writes all bytes to a file or a pipe, and waits as long as a pipe is full.
 ///
-/// - Returns: The number of bytes; negative after an error, with the reason in `errno`.
-package func write(_ bytes: ArraySlice<UInt8>, to file: Int32) -> Int {
-  bytes.withUnsafeBytes { write(file, $0.baseAddress, $0.count) }
+/// - Returns: Whether all bytes were written; if not, the reason is in `errno`.
+package func writeAll(_ bytes: some Collection<UInt8>, to file: Int32) -> Bool {
+  var rest = Array(bytes)[...]
+  while !rest.isEmpty {
+    let count = rest.withUnsafeBytes { write(file, $0.baseAddress, $0.count) }
+    if count > 0 {
+      rest = rest.dropFirst(count)
+    } else if count < 0, errno == EAGAIN {
+      // Another process that shares the pipe has made it non-blocking.
+      var asked = pollfd(fd: file, events: Int16(POLLOUT), revents: 0)
+      poll(&asked, 1, -1)
+    } else if count == 0 || errno != EINTR {
+      return false
+    }
+  }
+  return true
 }

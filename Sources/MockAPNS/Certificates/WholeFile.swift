@@ -148,13 +148,7 @@ package final class FileReplacement {
   ///
   /// - Throws: `FileError`.
   package func append(_ bytes: [UInt8]) throws(FileError) {
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let count = write(rest, to: file)
-      if count < 0, errno == EINTR { continue }
-      guard count > 0 else { throw FileError(path: path, failing: "cannot be written") }
-      rest = rest.dropFirst(count)
-    }
+    guard writeAll(bytes, to: file) else { throw FileError(path: path, failing: "cannot be written") }
   }
 
   /// Replaces the file by the new content.

@@ -35,22 +35,10 @@ package enum StandardStream: Int32 {
   /// - Returns: Whether all bytes were written.
   @discardableResult
   func writeDirectly(_ bytes: some Collection<UInt8>) -> Bool {
-    var rest = (Self.terminals.contains(self) ? escaped(bytes) : Array(bytes))[...]
-    while !rest.isEmpty {
-      let count = APNSMockPlatformLibc.write(rest, to: rawValue)
-      if count < 0, errno == EINTR { continue }
-      if count < 0, errno == EAGAIN {
-        // Another process that shares the pipe has made it non-blocking.
-        var asked = pollfd(fd: rawValue, events: Int16(POLLOUT), revents: 0)
-        poll(&asked, 1, -1)
-        continue
-      }
-      guard count > 0 else {
-        // EPIPE is no error: the reader needed no more (`apns-mock ls | head -1`).
-        if self == .output, errno != EPIPE { outputFailure.store(errno, ordering: .relaxed) }
-        return false
-      }
-      rest = rest.dropFirst(count)
+    guard writeAll(Self.terminals.contains(self) ? escaped(bytes) : Array(bytes), to: rawValue) else {
+      // EPIPE is no error: the reader needed no more (`apns-mock ls | head -1`).
+      if self == .output, errno != EPIPE { outputFailure.store(errno, ordering: .relaxed) }
+      return false
     }
     return true
   }

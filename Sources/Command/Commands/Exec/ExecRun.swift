@@ -119,8 +119,7 @@ struct ExecRun: Sendable {
     ]
     end(run, exit, after: verified + outcomes, lacksPushes: pushes.servers.incomplete > 0, in: state)
     let records = try pushes.records(by: state.finalRulebook)
-    let summary = try ExecSummary(
-      pushes.servers.paths.isEmpty ? state.inbox.recordsOfRuns(by: state.rulebook) : records, state.faults.selection)
+    let summary = try ExecSummary(records, state.faults.selection)
     if let export {
       outcomes.append(
         Self.outcome {

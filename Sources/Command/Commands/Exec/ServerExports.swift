@@ -85,13 +85,8 @@ struct ServerExport: Sendable {
     let records = try state.inbox.recordsOfRuns(ids, by: state.finalRulebook).leavingOutEmpty(run, of: ids)
     var export = RunExport(records, of: ids, by: state.finalRulebook)
     while let part = try export.next() {
-      var rest = part[...]
-      while !rest.isEmpty {
-        let count = APNSMockPlatformLibc.write(rest, to: file)
-        guard count > 0 else {
-          throw CommandFailure(.failed, "\(path): \(String(cString: strerror(errno)))")
-        }
-        rest = rest.dropFirst(count)
+      guard writeAll(part, to: file) else {
+        throw CommandFailure(.failed, "\(path): \(String(cString: strerror(errno)))")
       }
     }
   }
