@@ -251,7 +251,8 @@ let package = Package(
     .testTarget(
       name: "AdminAPITests",
       dependencies: [
-        "APNSMockAdminAPI", "APNSMockRules", "APNSMockDevices", "APNSMockEmbeddedFiles", "APNSMockFaultModel",
+        "APNSMockAdminAPI", "APNSMockPushQuery", "APNSMockRules", "APNSMockDevices", "APNSMockEmbeddedFiles",
+        "APNSMockFaultModel",
         "APNSMockFaults", "APNSMockHTTPMessage", "APNSMockInbox", "MockAPNS",
         "APNSMockNotation", "APNSMockTestSupport", "APNSMockTLSEngine",
         ofProgram("Hummingbird", "hummingbird"),

@@ -17,7 +17,7 @@ struct APNSMock: AsyncParsableCommand {
 
       Exit codes: 0 success; 1 a push was rejected, an expectation of verify was not met, or an unexpected error; \
       2 an error in flags, settings or a fault profile; 3 a wait timed out; 4 the server is unreachable or not ready; \
-      5 inconclusive, because pushes were evicted before they were checked; 6 port in use; 130 stopped by a second \
+      5 inconclusive, because pushes were evicted or deleted before they were checked; 6 port in use; 130 stopped by a second \
       signal. exec returns the exit code of its program.
       """,
     groupedSubcommands: [

@@ -1,4 +1,5 @@
 import Foundation
+import APNSMockPushQuery
 import APNSMockTestSupport
 import Testing
 
@@ -33,6 +34,14 @@ import Testing
     let problem = try #require(components?["schemas"]?["Problem"] as? [String: Any])
     let type = (problem["properties"] as? [String: [String: Any]])?["type"]
     #expect(type?["enum"] as? [String] == Problem.Kind.allCases.map { "apns-mock:" + $0.rawValue })
+  }
+
+  @Test func namesEveryFieldOfTheFilter() throws {
+    let components = try Self.document()["components"] as? [String: [String: Any]]
+    let filter = try #require(components?["parameters"]?["Filter"] as? [String: Any])
+    let fields = try #require((filter["schema"] as? [String: Any])?["properties"] as? [String: [String: Any]])
+    #expect(Set(QueryField.allCases.map(\.rawValue)).subtracting(fields.keys).isEmpty)
+    #expect(fields["is"]?["enum"] as? [String] == PushState.allCases.map(\.rawValue))
   }
 
   @Test func hasTheVersion() throws {

@@ -219,7 +219,7 @@ def pytest_runtest_makereport(
     report = yield
     if report.failed and call.excinfo is not None:
         path, line, _ = report.location
-        report.apns_mock_message = f"{call.excinfo.exconly()}\n{path}:{(line or 0) + 1}"
+        vars(report)["apns_mock_message"] = f"{call.excinfo.exconly()}\n{path}:{(line or 0) + 1}"
     client = item.stash.get(_client_key, None)
     if client is not None and report.failed:
         folder = item.config.getoption("--apns-mock-export")

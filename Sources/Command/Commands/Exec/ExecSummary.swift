@@ -81,9 +81,8 @@ struct ExecSummary {
   /// The summary as log metadata.
   var metadata: Logger.Metadata {
     var metadata: Logger.Metadata = [
-      "pushes": .stringConvertible(total), "missing": .string(missing.map { String($0) } ?? "unknown"),
-      "profile": .string(profile),
-      "seed": .string(String(seed)),
+      "pushes": .stringConvertible(total), "missing": missing.map { .stringConvertible($0) } ?? "unknown",
+      "profile": .string(profile), "seed": .string(String(seed)),
     ]
     metadata["faulted"] = .stringConvertible(faulted)
     for outcome in Record.Outcome.allCases { metadata[outcome.rawValue] = .stringConvertible(counts[outcome] ?? 0) }

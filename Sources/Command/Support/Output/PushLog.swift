@@ -33,16 +33,17 @@ struct PushLog: Sendable {
   }
 
   private static func metadata(_ record: Record) -> Logger.Metadata {
-    let latency = record.sentResponse.latencyNanoseconds.map { String(Double($0 / 1000) / 1000) }
-    let values: [(String, String?)] = [
-      ("outcome", record.outcome.rawValue), ("attempt", String(record.attempt)), ("connection", record.connection.id),
+    let texts: [(String, String?)] = [
+      ("outcome", record.outcome.rawValue), ("connection", record.connection.id),
       ("token", record.deviceToken.map(DeviceToken.abbreviated)), ("topic", record.topic),
-      ("push_type", record.pushType),
-      ("apns_id", record.apnsID), ("latency_ms", latency), ("rule", record.wireDetails?.injections.first?.rule),
+      ("push_type", record.pushType), ("apns_id", record.apnsID), ("rule", record.wireDetails?.injections.first?.rule),
       ("traceparent", record.headers.first { $0.name == "traceparent" }?.value),
     ]
-    return values.reduce(into: [:]) { metadata, value in
-      if let text = value.1 { metadata[value.0] = .string(text) }
+    var metadata: Logger.Metadata = ["attempt": .stringConvertible(record.attempt)]
+    for case (let name, let text?) in texts { metadata[name] = .string(text) }
+    if let latency = record.sentResponse.latencyNanoseconds {
+      metadata["latency_ms"] = .stringConvertible(Double(latency / 1000) / 1000)
     }
+    return metadata
   }
 }
