@@ -12,7 +12,7 @@ import { store, stored } from "./settings.js";
  */
 const COLUMNS = [
   { id: "response", name: "Status", sort: "status", width: 62, least: 58 },
-  { id: "reason", name: "Reason", sort: "reason", width: 128, least: 76, share: 13 },
+  { id: "reason", name: "Reason", sort: "reason", width: 136, least: 76, share: 19 },
   { id: "title", name: "Content", sort: null, width: 120, least: 100, grows: true },
   { id: "topic", name: "Topic", sort: "topic", width: 128, least: 72, share: 13 },
   { id: "type", name: "Type", sort: "push_type", width: 96, least: 60 },
