@@ -37,7 +37,11 @@ package final class HTTP2ClientSession {
     /// Whether the response is too large, so that the rest is ignored.
     var isExcessive = false
 
-    init(body: [UInt8]) { self.body = body }
+    init(body: [UInt8]) {
+      self.body = body
+      // The header fields of a response of APNs take less.
+      response.headers = HeaderList(capacity: 192)
+    }
   }
 
   /// Creates a session and queues its SETTINGS frame.
@@ -73,29 +77,33 @@ package final class HTTP2ClientSession {
       guard let base = bytes.baseAddress else { return -1 }
       // nghttp2 does not write to name or value and copies both before the call returns.
       let start = UnsafeMutablePointer(mutating: base.assumingMemoryBound(to: UInt8.self))
-      var pairs: [nghttp2_nv] = []
-      pairs.reserveCapacity(headers.count)
-      headers.forEachField { name, value in
-        pairs.append(
-          nghttp2_nv(
-            name: start + Int(name.offset), value: start + Int(value.offset), namelen: Int(name.count),
-            valuelen: Int(value.count), flags: APNS_NV_NONE))
+      return withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: headers.count) { pairs in
+        var count = 0
+        headers.forEachField { name, value in
+          pairs.initializeElement(
+            at: count,
+            to:
+              nghttp2_nv(
+                name: start + Int(name.offset), value: start + Int(value.offset), namelen: Int(name.count),
+                valuelen: Int(value.count), flags: APNS_NV_NONE))
+          count += 1
+        }
+        guard !body.isEmpty else { return nghttp2_submit_request(session, nil, pairs.baseAddress, count, nil, nil) }
+        var provider = nghttp2_data_provider()
+        // Unretained: `exchanges` retains it until the stream is closed, after which nghttp2 requests no data.
+        provider.source.ptr = Unmanaged.passUnretained(exchange).toOpaque()
+        provider.read_callback = { _, _, buffer, length, flags, source, _ in
+          guard let buffer, let flags, let pointer = source?.pointee.ptr else { return 0 }
+          let exchange = Unmanaged<Exchange>.fromOpaque(pointer).takeUnretainedValue()
+          let count = min(length, exchange.body.count - exchange.sent)
+          _ = UnsafeMutableBufferPointer(start: buffer, count: count)
+            .update(fromContentsOf: exchange.body[exchange.sent..<exchange.sent + count])
+          exchange.sent += count
+          if exchange.sent == exchange.body.count { flags.pointee |= APNS_DATA_FLAG_EOF }
+          return count
+        }
+        return nghttp2_submit_request(session, nil, pairs.baseAddress, count, &provider, nil)
       }
-      guard !body.isEmpty else { return nghttp2_submit_request(session, nil, pairs, pairs.count, nil, nil) }
-      var provider = nghttp2_data_provider()
-      // Unretained: `exchanges` retains it until the stream is closed, after which nghttp2 requests no data.
-      provider.source.ptr = Unmanaged.passUnretained(exchange).toOpaque()
-      provider.read_callback = { _, _, buffer, length, flags, source, _ in
-        guard let buffer, let flags, let pointer = source?.pointee.ptr else { return 0 }
-        let exchange = Unmanaged<Exchange>.fromOpaque(pointer).takeUnretainedValue()
-        let count = min(length, exchange.body.count - exchange.sent)
-        _ = UnsafeMutableBufferPointer(start: buffer, count: count)
-          .update(fromContentsOf: exchange.body[exchange.sent..<exchange.sent + count])
-        exchange.sent += count
-        if exchange.sent == exchange.body.count { flags.pointee |= APNS_DATA_FLAG_EOF }
-        return count
-      }
-      return nghttp2_submit_request(session, nil, pairs, pairs.count, &provider, nil)
     }
     guard stream > 0 else {
       throw HTTP2Failure(
@@ -187,7 +195,7 @@ package final class HTTP2ClientSession {
     switch frame.pointee.hd.type {
     case APNS_FRAME_HEADERS, APNS_FRAME_DATA:
       guard let exchange = exchanges[frame.pointee.hd.stream_id] else { return }
-      if exchange.response.status >= 200 { exchange.hasFinalHeaders = true }
+      if !exchange.hasFinalHeaders, exchange.response.status >= 200 { exchange.hasFinalHeaders = true }
       if frame.pointee.hd.flags & APNS_FLAG_END_STREAM != 0 { exchange.isComplete = true }
     case APNS_FRAME_SETTINGS where frame.pointee.hd.flags & APNS_FLAG_ACK == 0:
       let settings = frame.pointee.settings

@@ -21,6 +21,9 @@ package struct HeaderList: Sendable, Equatable {
   /// Creates an empty list.
   package init() {}
 
+  /// Creates an empty list that grows to this number of packed bytes without another allocation.
+  package init(capacity: Int) { bytes.reserveCapacity(capacity) }
+
   /// Creates a list from text, for tests and clients. Names must be in lower case, as HTTP/2 requires.
   package init(_ fields: [(String, String)]) {
     for (name, value) in fields { append(name: name, value: value) }

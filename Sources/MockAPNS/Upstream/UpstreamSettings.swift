@@ -16,7 +16,9 @@ package struct UpstreamSettings: Sendable {
   package static let maxConnections = 16
 
   /// The address of the service.
-  package var endpoint: MockServer.Endpoint
+  package let endpoint: MockServer.Endpoint
+  /// The value of `:authority` of requests to the service.
+  package let authority: String
   /// PEM files of the CAs to trust; empty for those of the system.
   package var authorities: [String] = []
   /// The PEM files of a provider certificate; nil to connect without one.
@@ -33,7 +35,11 @@ package struct UpstreamSettings: Sendable {
   package var proxy: HTTPProxy?
 
   /// Creates settings for a service.
-  package init(endpoint: MockServer.Endpoint) { self.endpoint = endpoint }
+  package init(endpoint: MockServer.Endpoint) {
+    self.endpoint = endpoint
+    authority =
+      endpoint.port != 443 ? endpoint.description : endpoint.host.contains(":") ? "[\(endpoint.host)]" : endpoint.host
+  }
 
   /// Parses `sandbox`, `production` or `https://HOST[:PORT]`; nil for any other text.
   package init?(_ text: String) {
@@ -60,12 +66,6 @@ package struct UpstreamSettings: Sendable {
   var peer: String { "\(endpoint)\(proxyText)" }
 
   private var proxyText: String { proxy.map { " through the proxy \($0.endpoint)" } ?? "" }
-
-  /// The value of `:authority` of requests to the service.
-  package var authority: String {
-    guard endpoint.port == 443 else { return endpoint.description }
-    return endpoint.host.contains(":") ? "[\(endpoint.host)]" : endpoint.host
-  }
 
   /// Creates the TLS settings of connections to the service.
   ///
@@ -105,7 +105,8 @@ package struct UpstreamSettings: Sendable {
   /// Returns the header fields to send for those of a provider: all of them, byte for byte and in order, except that
   /// `:scheme`, `:authority` and `host` name the service.
   func headers(from packed: UnsafeRawBufferPointer) -> HeaderList {
-    var headers = HeaderList()
+    // The names and lengths of both fields with the authority fit as well.
+    var headers = HeaderList(capacity: packed.count + 2 * authority.utf8.count + 32)
     var hasAuthority = false
     func append(_ name: UnsafeRawBufferPointer, _ value: String) {
       var value = value
