@@ -50,7 +50,7 @@ import Testing
     let line = Self.line(
       "ready", ["apns": ["a:1", "b:2"], "limits": ["records": "5", "bytes": .stringConvertible(7)]])
     let json = String(decoding: line.json, as: UTF8.self)
-    #expect(json.hasSuffix(#""message":"ready","apns":["a:1","b:2"],"limits":{"bytes":"7","records":"5"}}"#))
+    #expect(json.hasSuffix(#""message":"ready","apns":["a:1","b:2"],"limits":{"bytes":7,"records":"5"}}"#))
   }
 
   @Test(arguments: LogFormat.allCases)
