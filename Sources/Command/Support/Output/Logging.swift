@@ -107,7 +107,7 @@ struct LogLine {
   private static func write(_ value: Logger.Metadata.Value, to writer: inout JSONWriter) {
     switch value {
     case .string(let text): writer.string(text)
-    case .stringConvertible(let value as Int): writer.integer(value)
+    case .stringConvertible(let value as any BinaryInteger): writer.integer(value)
     case .stringConvertible(let value as Double): writer.number(value)
     case .stringConvertible(let value): writer.string("\(value)")
     case .array(let elements): writer.array { for element in elements { write(element, to: &$0) } }
