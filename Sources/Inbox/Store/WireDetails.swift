@@ -63,7 +63,7 @@ package struct WireDetails: Sendable {
     ) {
       self.status = status
       self.reason = reason
-      self.apnsID = apnsID.map { String($0.prefix(64)) }
+      self.apnsID = apnsID.map { $0.utf8.count > 64 ? String($0.prefix(64)) : $0 }
       self.problem = problem
       self.latency = latency
       self.connection = connection

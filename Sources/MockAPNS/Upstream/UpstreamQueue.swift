@@ -229,10 +229,11 @@ final class UpstreamQueue {
     refuse(pushes, problem)
   }
 
-  private func refuse(_ pushes: [UpstreamPush], _ problem: String) {
+  private func refuse(_ pushes: [UpstreamPush], _ problem: @autoclosure () -> String) {
     // A canceled request needs no answer.
     let refused = pushes.filter { $0.beginSending() }
     guard !refused.isEmpty else { return }
+    let problem = problem()
     complete(refused.map { ($0, UpstreamAnswer(result: .refused(problem), connection: nil, latency: nil)) })
   }
 
