@@ -85,6 +85,20 @@ extension String {
     }
     return isPlain && !isEmpty ? self : "'" + replacing("'", with: #"'\''"#) + "'"
   }
+
+  /// The string quoted as one word on one line: of a POSIX shell, or with control characters of bash and zsh.
+  package var shellQuotedOnOneLine: String {
+    guard unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F }) else { return shellQuoted }
+    return unicodeScalars.reduce(into: "$'") { quoted, scalar in
+      switch scalar {
+      case "\\", "'": quoted += "\\\(scalar)"
+      case "\n": quoted += "\\n"
+      case "\t": quoted += "\\t"
+      case "\u{0}"..<"\u{20}", "\u{7F}": quoted += "\\x" + Hexadecimal.text(UInt64(scalar.value), digits: 2)
+      default: quoted.unicodeScalars.append(scalar)
+      }
+    } + "'"
+  }
 }
 
 /// Parses sizes in bytes.

@@ -52,3 +52,14 @@ package func writeAll(_ bytes: some Collection<UInt8>, to file: Int32) -> Bool {
   }
   return true
 }
+
+/// The absolute path of the running program; nil if the system does not say it.
+package var programPath: String? {
+  #if os(Linux)
+    let found = realpath("/proc/self/exe", nil)
+  #else
+    let found = CommandLine.arguments.first.flatMap { $0.contains("/") ? realpath($0, nil) : nil }
+  #endif
+  defer { free(found) }
+  return found.map { String(cString: $0) }
+}

@@ -21,7 +21,7 @@ export class ReportPanel {
       this.verdict(summary),
       embedded !== undefined && embedded < pushes && h("p", { class: "notice" }, `This report contains ${count(embedded)} of ${pushCount(pushes)}: first those that were not accepted. The others are counted.`),
       summary.unfollowed > 0 && h("p", { class: "notice" }, `${pushCount(summary.unfollowed)} are only counted, because there are too many: duplicates and delays are those of the others.`),
-      summary.failures.length > 0 && this.section(`Failed tests: ${count(summary.failed_tests)}`, summary.failures.map((failure) => this.failure(failure, summary.tests))),
+      summary.failures.length > 0 && this.section(`Failed tests: ${count(summary.failed_tests)}`, summary.failures.map((failure) => this.failure(failure, summary.tests, summary.baseline))),
       this.pushList("Lost", summary.lost, "The last attempt failed, and the push was not sent again."),
       this.baseline(summary.baseline),
       summary.findings.length > 0 && this.section("Findings", summary.findings.map((finding) => this.finding(finding, summary.baseline))),
@@ -59,13 +59,13 @@ export class ReportPanel {
     return h("section", { class: "card" }, h("h3", {}, title), content);
   }
 
-  failure({ name, outcome, message, pushes, nearest, run, started_at: start, ended_at: end }, tests) {
+  failure({ name, outcome, message, pushes, nearest, run, started_at: start, ended_at: end }, tests, baseline) {
     // Another test of the same name has its own pushes.
     const isUnique = tests.filter((one) => one.run === run && one.name === name).length < 2;
     const time = isUnique ? "" : ` since:"${start}"${end ? ` until:"${end}"` : ""}`;
     const note = pushes ? `${pushCount(pushes)} in this test` : nearest.length ? "No push belongs to this test. The nearest in time:" : "No push arrived.";
     return h("article", { class: "report-failure" },
-      h("h4", {}, icon("rejected"), visible(name, { limit: 300 }), outcome === "interrupted" && h("span", { class: "chip is-finding" }, "did not end")),
+      h("h4", {}, icon("rejected"), visible(name, { limit: 300 }), outcome === "interrupted" && h("span", { class: "chip is-finding" }, "did not end"), baseline?.tests.new.includes(name) && h("span", { class: "chip is-new" }, "new")),
       message && h("pre", { class: "code", tabindex: "0", "aria-label": "Failure" }, visible(message, { lines: true, limit: 4000 })),
       h("p", { class: "quiet" }, note, pushes > 0 && [" ", button("Show in the list", () => go({ view: "inbox", push: null, q: `run:${quoted(run)} test:${quoted(name)}${time}` }), { class: "small" })]),
       nearest.length > 0 && this.lines(nearest, name));
@@ -100,8 +100,8 @@ export class ReportPanel {
     const row = (title, change, isNamed = false) => [title, this.names(change.new, isNamed), this.names(change.fixed, isNamed), count(change.unchanged.length), this.names(change.unknown, isNamed)];
     const delays = Object.keys(baseline.now.delays).filter((name) => baseline.old.delays[name] !== baseline.now.delays[name]).map((name) => `time to acceptance, ${name.replace("_ms", "")}: ${baseline.old.delays[name] ?? "–"} ms → ${baseline.now.delays[name]} ms`);
     return this.section(["Since ", visible(baseline.name, { limit: 200 })], [
-      baseline.another_suite && h("p", { class: "notice" }, "None of the tests is in the baseline: is it of another suite?"),
-      table("What has changed", ["", "New", "Fixed", "Unchanged", "Unknown: not all tests ran"], [row("Failed tests", baseline.tests, true), row("Findings", baseline.findings, true), row("Lost pushes", baseline.lost), row("Not accepted", baseline.unaccepted)]),
+      baseline.warning && h("p", { class: "notice" }, baseline.warning),
+      table("What has changed", ["", "New", "Fixed", "Unchanged", "Unknown: not all tests ran, or pushes are missing"], [row("Failed tests", baseline.tests, true), row("Findings", baseline.findings, true), row("Lost pushes", baseline.lost), row("Not accepted", baseline.unaccepted)]),
       h("ul", { class: "quiet" }, h("li", {}, `pushes: ${count(baseline.old.pushes)} → ${count(baseline.now.pushes)}`), delays.map((text) => h("li", {}, text)),
         Object.entries(baseline.reasons).map(([reason, change]) => h("li", {}, visible(reason, { limit: 100 }), `: ${change.old} → ${change.new}`)))]);
   }

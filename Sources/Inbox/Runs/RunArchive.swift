@@ -256,13 +256,20 @@ extension Inbox {
     let former = InboxSnapshot(
       records: SnapshotRecords(recent: archive.records, stored: nil), lastSeq: archive.records.last ?? 0, evicted: 0,
       lastEvicted: 0)
+    // Without the pushes that an export lacks, nobody knows which were sent again.
+    let knowsRetries = !runs.contains { run in
+      (ids?.contains(run.id) ?? true) && (run.missing == nil || run.exported != nil && run.missing != 0)
+    }
+    let found = report.findings.filter { knowsRetries || $0.kind != .abandoned }
+    // In an export, the same push may have been accepted in another test, or for another worker.
+    let lost =
+      try archive.lost + seqs(analyzer.unresolved, after: selection.after)
+      + seqs(found.filter { $0.kind == .abandoned }.map(\.name), after: selection.after)
     return RunRecords(
       archived: former, present: snapshot, selection: selection,
-      findings: Dictionary(grouping: report.findings, by: \.name)
+      findings: Dictionary(grouping: found, by: \.name)
         .merging(Dictionary(grouping: archive.findings, by: \.name)) { present, _ in present },
-      // In an export, the same push may have been accepted in another test, or for another worker.
-      lost: try archive.lost + seqs(analyzer.unresolved, after: selection.after)
-        + seqs(report.findings.filter { $0.kind == .abandoned }.map(\.name), after: selection.after),
+      lost: knowsRetries ? lost : [],
       dropped: (archive.dropped + snapshot.evicted, archive.dropped(of: runs, snapshot)), runs: runs,
       attribution: self.runs.attribution, hasAllFindings: report.isComplete)
   }

@@ -3,6 +3,8 @@ internal import APNSMockNotation
 /// What a run is compared by with a later one.
 package struct RunFacts: Sendable {
   package internal(set) var pushes = 0
+  /// The number of further pushes, about which nothing is known; nil if even their number is unknown.
+  var missing: Int? = 0
   /// The outcome of each test.
   package internal(set) var tests: [String: String] = [:]
   /// The number of pushes with each finding.
@@ -30,6 +32,8 @@ package struct RunFacts: Sendable {
     for (name, value) in facts.entries {
       switch (name, value) {
       case ("pushes", .number(let text)): pushes = Int(text) ?? 0
+      case ("missing", .number(let text)): missing = Int(text) ?? 0
+      case ("missing", .null): missing = nil
       case ("tests", .object(let members)): tests = Self.texts(members)
       case ("unaccepted", .object(let members)): unaccepted = Self.texts(members)
       case ("findings", .object(let members)): findings = Self.numbers(members)
@@ -53,6 +57,7 @@ package struct RunFacts: Sendable {
   /// Writes the facts as members of an object.
   func write(to writer: inout JSONWriter) {
     writer.member("pushes", pushes)
+    writer.member("missing", missing)
     for (name, texts) in [("tests", tests), ("unaccepted", unaccepted)] {
       writer.objectMember(name) { writer in
         for (name, text) in texts.sorted(by: { $0.key < $1.key }) { writer.member(name, text) }
@@ -73,13 +78,18 @@ package struct RunComparison: Sendable {
   struct Change: Sendable {
     var new: [String] = []
     var fixed: [String] = []
-    /// Those of the older run that the newer one says nothing about, because a test did not run.
+    /// Those that one of the runs says nothing about, because a test did not run, or pushes are missing.
     var unknown: [String] = []
     var unchanged: [String] = []
 
-    init(_ old: some Sequence<String>, _ now: some Sequence<String>, isFixed: (String) -> Bool) {
+    /// - Parameters:
+    ///   - isComplete: Whether the older run has all of its names.
+    ///   - isFixed: Whether a name that only the older run has no longer occurs.
+    init(
+      _ old: some Sequence<String>, _ now: some Sequence<String>, isComplete: Bool = true, isFixed: (String) -> Bool
+    ) {
       let (old, now) = (Set(old), Set(now))
-      new = now.subtracting(old).sorted()
+      if isComplete { new = now.subtracting(old).sorted() } else { unknown = now.subtracting(old).sorted() }
       for name in old.subtracting(now).sorted() {
         if isFixed(name) { fixed.append(name) } else { unknown.append(name) }
       }
@@ -97,19 +107,37 @@ package struct RunComparison: Sendable {
     (self.name, self.old, self.now) = (name, old, now)
     func ran(_ test: String) -> Bool { now.tests[test].map { $0 != "skipped" } ?? false }
     // Nothing says which test had a push or a finding, so only a run of all tests shows that it no longer occurs.
-    let allRan = old.tests.keys.allSatisfy(ran)
-    findings = Change(old.findings.keys, now.findings.keys) { _ in allRan }
-    lost = Change(old.lost, now.lost) { _ in allRan }
-    unaccepted = Change(old.unaccepted.keys, now.unaccepted.keys) { _ in allRan }
+    let allRan = now.missing == 0 && old.tests.keys.allSatisfy(ran)
+    let isComplete = old.missing == 0
+    findings = Change(old.findings.keys, now.findings.keys, isComplete: isComplete) { _ in allRan }
+    lost = Change(old.lost, now.lost, isComplete: isComplete) { _ in allRan }
+    unaccepted = Change(old.unaccepted.keys, now.unaccepted.keys, isComplete: isComplete) { _ in allRan }
     func failed(_ facts: RunFacts) -> some Sequence<String> {
       facts.tests.filter { $0.value == "failed" || $0.value == "interrupted" }.keys
     }
     tests = Change(failed(old), failed(now), isFixed: ran)
   }
 
-  /// Whether the older run has tests, and none of this one's.
+  /// Whether the older run has tests, and none of this one's, or has neither tests nor pushes.
   var isOfAnotherSuite: Bool {
-    !old.tests.isEmpty && Set(old.tests.keys).isDisjoint(with: now.tests.keys)
+    old.tests.isEmpty ? old.pushes == 0 && old.missing == 0 : Set(old.tests.keys).isDisjoint(with: now.tests.keys)
+  }
+
+  /// What to know before anything else: that the older run cannot be compared with; nil if it can.
+  var warning: String? {
+    if isOfAnotherSuite {
+      return old.tests.isEmpty
+        ? "The baseline has neither a test nor a push: is it the right file?"
+        : "None of the tests is in the baseline: is it of another suite?"
+    }
+    return old.missing == 0
+      ? nil : "The baseline lacks pushes of its run, so that what is not in it may be older than this run."
+  }
+
+  /// What is new, in a few words for the verdict.
+  var summary: String {
+    let new = parts.prefix(3).filter { !$0.change.new.isEmpty }.map { "\($0.title) (\($0.change.new.count))" }
+    return new.isEmpty ? "nothing new since \(name)" : "new since \(name): \(new.joined(separator: ", "))"
   }
 
   /// The kinds of change with what they are called.
@@ -129,7 +157,7 @@ package struct RunComparison: Sendable {
   /// Writes the comparison as members of an object.
   func write(to writer: inout JSONWriter) {
     writer.member("name", name)
-    writer.member("another_suite", isOfAnotherSuite)
+    writer.member("warning", warning)
     for (name, change) in [("tests", tests), ("findings", findings), ("lost", lost), ("unaccepted", unaccepted)] {
       writer.objectMember(name) { writer in
         writer.member("new", change.new)
@@ -171,12 +199,15 @@ extension RunReport {
       lines.append("- \(run.id): \((parts + labels).joined(separator: ", "))")
       lines += run.notes.map { "  - \(Self.escaped($0))" }
     }
-    if let command { lines += ["", "To repeat it: `\(command.onOneCodeLine)`"] }
+    if let command { lines += ["", "To repeat it:", ""] + command.codeBlock }
     if let baseline { lines += baseline.markdown }
     if !failures.isEmpty { lines += ["", "### Failed tests", ""] }
     for failure in failures {
       lines.append("- **\(Self.escaped(failure.test.name))** (\(failure.test.outcome?.rawValue ?? "running"))")
       if let message = failure.test.message { lines.append("  - \(Self.escaped(message, 600))") }
+      if failure.pushes == 0, !failure.nearest.isEmpty {
+        lines.append("  - No push belongs to this test. The nearest in time:")
+      }
       lines += failure.nearest.map { "  - \($0.markdown)" }
     }
     if failureCount > failures.count { lines.append("- and \(failureCount - failures.count) more") }
@@ -224,7 +255,7 @@ extension RunReport.Line {
 extension RunComparison {
   fileprivate var markdown: [String] {
     var lines = ["", "### Since \(RunReport.escaped(name))", ""]
-    if isOfAnotherSuite { lines.append("None of the tests is in the baseline: is it of another suite?") }
+    if let warning { lines += [warning, ""] }
     for (title, change, isNamed) in parts {
       func list(_ names: [String]) -> String {
         let shown =
@@ -233,7 +264,8 @@ extension RunComparison {
       }
       lines.append(
         "- \(title): new \(list(change.new)); fixed \(list(change.fixed)); unchanged \(change.unchanged.count)"
-          + (change.unknown.isEmpty ? "" : "; unknown, because not all tests ran, \(list(change.unknown))"))
+          + (change.unknown.isEmpty
+            ? "" : "; unknown, because not all tests ran or pushes are missing, \(list(change.unknown))"))
     }
     lines += reasons.prefix(20).map { "- \(RunReport.escaped($0.name)): \($0.old) → \($0.now)" }
     if reasons.count > 20 { lines.append("- and \(reasons.count - 20) more") }
@@ -247,8 +279,11 @@ extension RunComparison {
 }
 
 extension String {
-  /// The text on one line for inline code, in which it has no backtick.
-  fileprivate var onOneCodeLine: String {
-    String(String.UnicodeScalarView(unicodeScalars.map { $0.value < 0x20 || $0 == "`" ? " " : $0 }))
+  /// The lines of a block of code with this text, which cannot end the block.
+  fileprivate var codeBlock: [String] {
+    let shown = String(String.UnicodeScalarView(unicodeScalars.map { $0.value < 0x20 && $0 != "\n" ? " " : $0 }))
+    let ticks = split(whereSeparator: { $0 != "`" }).map(\.count).max() ?? 0
+    let fence = String(repeating: "`", count: max(3, ticks + 1))
+    return [fence + "sh", shown, fence]
   }
 }

@@ -138,7 +138,7 @@ package final class RunList: Sendable {
       }
       let test = RunTest(
         number: state.runs[index].nextTest, name: TestRun.cut(name, TestRun.maxName), scope: scope, startedAt: now,
-        after: lastSeq)
+        began: MachineTime.nanoseconds, after: lastSeq)
       state.runs[index].nextTest += 1
       state.runs[index].tests.append(test)
       rows.append(RunList.row(id, test.number))
@@ -355,7 +355,9 @@ extension RunTest {
   fileprivate mutating func end(_ outcome: RunOutcome, now: Int64, lastSeq: Int) {
     self.outcome = outcome
     // The first end says which pushes belong to it.
-    if endedAt == nil { (endedAt, through) = (now, lastSeq) }
+    guard endedAt == nil else { return }
+    (endedAt, through) = (now, lastSeq)
+    measured = began.map { (MachineTime.nanoseconds - $0) / 1_000_000 }
   }
 }
 

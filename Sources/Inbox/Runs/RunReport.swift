@@ -337,6 +337,7 @@ extension RunReport {
     }
     if let missingText { parts.append(missingText) }
     if pushes > 0, lostCount == 0, missing == 0 { parts.append("no push lost of \(pushes)") }
+    if let baseline, baseline.warning == nil { parts.append(baseline.summary) }
     let state = outcome == .interrupted ? "The run was interrupted: " : outcome == nil ? "The run is open: " : ""
     return state + parts.joined(separator: "; ") + "."
   }
@@ -346,8 +347,8 @@ extension RunReport {
     switch missing {
     case 0: nil
     case let missing?:
-      "\(missing.counted("push", "of this run is", "of this run are")) not in this report, because a reset, a deletion or the "
-        + "limit of the inbox removed \(missing == 1 ? "it" : "them")"
+      "\(missing.counted("push", "of this run is", "of this run are")) not in this report: removed by a reset, a deletion or the "
+        + "limit of the inbox, or left out by --record"
     case nil:
       "this report lacks pushes of the run: an export was cut off or has only the pushes of a query, or a server was killed"
     }

@@ -31,7 +31,7 @@ extension RunReport {
             writer.member("number", test.number)
             writer.member("name", shortName(of: test))
             writer.member("outcome", test.outcome?.rawValue)
-            writer.member("duration_ms", test.endedAt.map { $0 - test.startedAt })
+            writer.member("duration_ms", test.duration)
             writer.member("pushes", testPushes[test.owner(in: run.id)] ?? 0)
           }
         }
@@ -99,7 +99,7 @@ extension RunReport {
   /// What a later run is compared with.
   package var facts: RunFacts {
     var facts = RunFacts()
-    facts.pushes = pushes
+    (facts.pushes, facts.missing) = (pushes, missing)
     for test in runs.flatMap(\.tests) {
       let (name, failed) = (shortName(of: test), RunOutcome.failed.rawValue)
       // Of several tests with this name, one that has failed.

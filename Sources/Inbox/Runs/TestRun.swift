@@ -36,6 +36,10 @@ package struct RunTest: RunSpan, Sendable {
   /// Milliseconds since 1970 by the server's clock.
   package let startedAt: Int64
   package internal(set) var endedAt: Int64?
+  /// The machine's time at its beginning; nil for an imported one.
+  var began: MonotonicTime?
+  /// Milliseconds until its end by the machine's clock, which a test cannot move; nil for one that is open or does not say it.
+  var measured: Int64?
   package internal(set) var outcome: RunOutcome?
   /// Why it failed: what was expected and what was found.
   package internal(set) var message: String?
@@ -45,6 +49,9 @@ package struct RunTest: RunSpan, Sendable {
   var restored = SeqRanges([])
 
   var result: RunOutcome? { outcome }
+
+  /// How long it took, in milliseconds; nil while it is open.
+  package var duration: Int64? { endedAt.map { measured ?? max(0, $0 - startedAt) } }
 
   /// Returns the test as the owner of pushes.
   ///
@@ -182,6 +189,7 @@ extension RunTest {
     writer.member("run", run)
     writer.member("number", number)
     writeSpan(to: &writer)
+    writer.member("duration_ms", duration)
     writer.member("message", message)
   }
 }
@@ -237,7 +245,7 @@ enum RunLine {
         }
       case "notes": notes = try json.strings()
       case "seed": seed = try json.wholeOrNull()
-      case "number", "dropped_tests", "after_seq", "last_seq", "pushes", "missing_pushes":
+      case "number", "dropped_tests", "after_seq", "last_seq", "pushes", "missing_pushes", "duration_ms":
         let number: Int? = try json.wholeOrNull()
         guard (0...RecordReader.maxSeq).contains(number ?? 0) else { throw json.problem("\(name) is out of range") }
         if name == "missing_pushes" { missing = number }
@@ -277,6 +285,7 @@ enum RunLine {
       var test = RunTest(
         number: numbers["number"] ?? 0, name: TestRun.cut(name, TestRun.maxName), startedAt: startedAt)
       setSpan(of: &test)
+      test.measured = numbers["duration_ms"].map(Int64.init)
       test.message = texts["message"].map { TestRun.cut($0, TestRun.maxMessage) }
       self = .test(test, of: TestRun.cut(run, TestRun.maxName))
     default: throw json.problem("kind must be run, with an id, or test, with a run")

@@ -190,7 +190,7 @@ package struct JUnitReport {
         }
       return Case(
         name: test.name, problem: problem.map { ($0.kind, test.message ?? $0.text) },
-        time: .milliseconds(test.endedAt.map { $0 - test.startedAt } ?? 0))
+        time: .milliseconds(test.duration ?? 0))
     }
     cases += checks.map { check in Case(name: check.name, problem: check.problem.map { (kind: "failure", text: $0) }) }
     time = cases.reduce(.zero) { $0 + $1.time }

@@ -142,7 +142,7 @@ struct ExecRun: Sendable {
     in state: ServerState
   ) {
     let refused = checks.filter { $0.status != .done }
-    let problems = refused.flatMap { $0.lines.prefix(1) }.map { "check not passed: \($0)" }
+    let problems = refused.map { "check not passed: " + $0.lines.joined(separator: " ") }
     for problem in problems { state.inbox.runs.note(problem) }
     let hasFailedTest = state.inbox.runs.run(run)?.tests.contains { $0.outcome == .failed } ?? false
     var changes = RunList.RunChanges()
@@ -165,7 +165,7 @@ struct ExecRun: Sendable {
     let variables = Environment.variables
     let settings = Set(Setting.allCases).subtracting(ExecCommand.onlyByFlag.union([.seed, .adminToken, .webhook]))
     let names = [EnvironmentVariables.config, EnvironmentVariables.profileInline] + settings.map(\.variable)
-    var words = names.sorted().compactMap { name in variables.given(name).map { "\(name)=\($0.shellQuoted)" } }
+    var words = names.sorted().compactMap { name in variables.given(name).map { "\(name)=\($0.shellQuotedOnOneLine)" } }
     words.append("apns-mock")
     let secrets = ["--admin-token", "--store", "--webhook"]
     var (isSecret, hasSeed) = (false, false)
@@ -174,7 +174,7 @@ struct ExecRun: Sendable {
     for argument in arguments {
       words.append(
         isSecret
-          ? "…" : secrets.first { argument.hasPrefix($0 + "=") }.map { $0 + "=…" } ?? argument.shellQuoted)
+          ? "…" : secrets.first { argument.hasPrefix($0 + "=") }.map { $0 + "=…" } ?? argument.shellQuotedOnOneLine)
       isSecret = secrets.contains(argument)
       if argument == "exec", !hasSeed, !flags.contains(where: { $0 == "--seed" || $0.hasPrefix("--seed=") }) {
         words.append("--seed \(seed)")
@@ -232,6 +232,12 @@ struct ExecRun: Sendable {
     for (name, value) in PortFile(of: state).variables { changes.updateValue(value, forKey: name) }
     changes[EnvironmentVariables.run] = run
     changes[EnvironmentVariables.exports] = exports
+    // Servers that the program starts have the same faults as in a run that is repeated.
+    changes[Setting.seed.variable] = String(state.faults.selection.seed)
+    // Client libraries start this program.
+    if let programPath, Environment.variables.given("APNS_MOCK_BINARY") == nil {
+      changes["APNS_MOCK_BINARY"] = programPath
+    }
     changes[Setting.portFile.variable] = settings.portFile.map(Files.absolute)
     if hasOwnCertificates { changes[Setting.certs.variable] = settings.configuration.certificates }
     if state.configuration.adminToken != nil { changes[EnvironmentVariables.adminTokenFile] = .some(nil) }

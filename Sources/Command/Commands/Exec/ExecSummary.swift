@@ -33,14 +33,14 @@ struct ExecPushes {
 /// A summary of the pushes during a run.
 struct ExecSummary {
   private var counts: [Record.Outcome: Int] = [:]
-  /// The number of pushes that a fault rule affected.
+  /// The number of pushes that a fault rule affected, and how many of them by each profile or rule that was added.
   private var faulted = 0
+  private var causes: [String: Int] = [:]
   private var findings: [Finding.Kind: Int] = [:]
   /// The number of pushes.
   let total: Int
   /// The number of pushes that are not among the counted ones; nil if it is unknown.
   private let missing: Int?
-  private let profile: String
   private let seed: UInt64
 
   /// Counts pushes and findings.
@@ -55,11 +55,14 @@ struct ExecSummary {
         count += 1
         counts[record.outcome, default: 0] += 1
         if record.isFaulted { faulted += 1 }
+        let injections = record.wireDetails?.injections ?? []
+        for cause in Set(injections.map { $0.profile.map { "profile \($0)" } ?? "rule \($0.rule)" }) {
+          causes[cause, default: 0] += 1
+        }
       }
     }
     total = count
     for finding in records.findings.values.joined() { findings[finding.kind, default: 0] += 1 }
-    profile = selection.selectedProfile.reference
     seed = selection.seed
   }
 
@@ -67,14 +70,16 @@ struct ExecSummary {
   var text: String {
     let parts = Record.Outcome.allCases.compactMap { outcome in counts[outcome].map { "\($0) \(outcome.rawValue)" } }
     var text = total.counted("push") + (parts.isEmpty ? "" : ": " + parts.joined(separator: ", "))
-    if let missing, missing > 0 { text += ", \(missing) deleted or evicted before they were counted" }
+    if let missing, missing > 0 { text += ", \(missing) not kept, deleted or evicted before they were counted" }
     if missing == nil { text += ", and those of a server that has left no complete export" }
     if !findings.isEmpty {
       text +=
         "; findings: " + findings.keys.sorted().map { "\(findings[$0] ?? 0) \($0.rawValue)" }.joined(separator: ", ")
     }
-    // The profile and seed reproduce the faults.
-    if faulted > 0 { text += "; \(faulted) faulted by profile \(profile), seed \(seed)" }
+    if faulted > 0 {
+      let names = causes.keys.sorted { (-(causes[$0] ?? 0), $0) < (-(causes[$1] ?? 0), $1) }
+      text += "; \(faulted) faulted" + (names.isEmpty ? "" : " by \(names.listed(5))") + ", seed \(seed)"
+    }
     return text
   }
 
@@ -82,7 +87,7 @@ struct ExecSummary {
   var metadata: Logger.Metadata {
     var metadata: Logger.Metadata = [
       "pushes": .stringConvertible(total), "missing": missing.map { .stringConvertible($0) } ?? "unknown",
-      "profile": .string(profile), "seed": .string(String(seed)),
+      "seed": .string(String(seed)),
     ]
     metadata["faulted"] = .stringConvertible(faulted)
     for outcome in Record.Outcome.allCases { metadata[outcome.rawValue] = .stringConvertible(counts[outcome] ?? 0) }
