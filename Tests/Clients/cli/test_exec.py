@@ -85,7 +85,7 @@ def await_end(pid):
 PUSH = '"$MOCK" send $("$MOCK" token device) --topic com.example.app'
 
 
-def test_the_program_finds_everything_in_its_environment(ex):
+def test_the_program_finds_everything_in_its_environment(ex, binary):
     done = ex(program=["env"], environment={"OTHER": "kept"})
     assert done.returncode == 0 and done.stderr == "apns-mock: 0 pushes\n"
     found = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
@@ -93,8 +93,10 @@ def test_the_program_finds_everything_in_its_environment(ex):
     ours = {name: value for name, value in found.items() if name.startswith("APNS_MOCK_")}
     assert set(ours) == {
         "APNS_MOCK_APNS", "APNS_MOCK_APNS_PLAIN", "APNS_MOCK_PROXY", "APNS_MOCK_ADMIN", "APNS_MOCK_PORT_FILE", "APNS_MOCK_CA", "APNS_MOCK_KEY",
-        "APNS_MOCK_KEY_ID", "APNS_MOCK_TEAM_ID", "APNS_MOCK_RUN", "APNS_MOCK_EXPORTS"}
+        "APNS_MOCK_KEY_ID", "APNS_MOCK_TEAM_ID", "APNS_MOCK_RUN", "APNS_MOCK_EXPORTS",
+        "APNS_MOCK_SEED", "APNS_MOCK_BINARY"}
     assert (ours["APNS_MOCK_KEY_ID"], ours["APNS_MOCK_TEAM_ID"]) == ("MOCKKEY001", "MOCKTEAM01")
+    assert os.path.samefile(ours["APNS_MOCK_BINARY"], binary)
     for name in ("CA", "KEY", "PORT_FILE"):
         assert os.path.isabs(ours[f"APNS_MOCK_{name}"])
     assert ours["APNS_MOCK_APNS"] not in ("127.0.0.1:2197", ours["APNS_MOCK_ADMIN"])

@@ -203,9 +203,11 @@ def test_a_baseline_says_what_is_new(suite, binary, tmp_path):
         found = summary(tmp_path / "new.html")["baseline"]
         assert (found["tests"]["unknown"], found["tests"]["fixed"]) == (unknown, fixed)
         assert (len(found["lost"]["unknown"]), found["lost"]["fixed"]) == (2, [])
-        assert "; unknown, because not all tests ran, " in (tmp_path / "s.md").read_text()
+        assert "; unknown, because not all tests ran or pushes are missing, " in (tmp_path / "s.md").read_text()
     suite("--report", "new.html", "--baseline", "bad.html", program='test("test_a", "ab"); test("test_b", "cd")')
     assert len(summary(tmp_path / "new.html")["baseline"]["lost"]["fixed"]) == 2
+    suite("--report", "again.html", "--baseline", "new.html", "--profile", "flaky-503?rate=1", program='test("test_a", "ab", "failed"); test("test_b", "cd")')
+    assert summary(tmp_path / "again.html")["verdict"].endswith("; new since new.html: failed tests (1), lost pushes (2).")
     suite("--report", "other.html", "--baseline", "old.html", program='test("test_else", "ab")')
     assert summary(tmp_path / "other.html")["baseline"]["warning"].startswith("None of the tests")
 
@@ -296,3 +298,67 @@ def test_report_of_exports(suite, binary, tmp_path):
     assert "is not writable" in report("one.ndjson", "-o", "/nowhere/r.html", code=2).stderr
     assert "open a report in a browser" in report("other.html", "-o", "x.html", code=2).stderr
     assert "--summary: - is not a file" in report("one.ndjson", "-o", "r.html", "--summary", "-", code=2).stderr
+
+
+def test_a_baseline_that_lacks_pushes_makes_nothing_new(suite, binary, tmp_path):
+    suite("--report", "r.html", "--export", "all.ndjson", "--profile", "flaky-503?rate=1", program='test("test_a", "ab"); test("test_b", "cd")')
+    lines = (tmp_path / "all.ndjson").read_text().splitlines(keepends=True)
+    hole = [line for line in lines if not line.startswith('{"seq":1,')]
+    for old in (hole, lines[:-1]):
+        (tmp_path / "old.ndjson").write_text("".join(old))
+        words = run(binary, "report", "all.ndjson", "-o", "new.html", "--baseline", "old.ndjson", cwd=tmp_path).stdout
+        found = summary(tmp_path / "new.html")["baseline"]
+        assert found["lost"]["new"] == [] and len(found["lost"]["unknown"]) == 2, found["lost"]
+        assert found["warning"].startswith("The baseline lacks pushes") and "since" not in words
+    (tmp_path / "empty.ndjson").write_text("")
+    run(binary, "report", "all.ndjson", "-o", "new.html", "--baseline", "empty.ndjson", cwd=tmp_path)
+    assert summary(tmp_path / "new.html")["baseline"]["warning"].startswith("The baseline has neither")
+
+
+def test_what_an_export_lacks_may_be_the_retry(suite, binary, tmp_path):
+    """A push is only lost if no later attempt can be missing."""
+    suite("--report", "r.html", "--export", "all.ndjson", "--profile", "flaky-503?rate=1&streak=1", program='push("ab"); push("ab")')
+    assert summary(tmp_path / "r.html")["verdict"].startswith("no push lost of 2")
+    lines = (tmp_path / "all.ndjson").read_text().splitlines(keepends=True)
+    (at,) = [index for index, line in enumerate(lines) if line.startswith('{"seq":2,')]
+    for cut in (lines[:at], lines[:at] + lines[at + 1:]):
+        (tmp_path / "cut.ndjson").write_text("".join(cut))
+        verdict = run(binary, "report", "cut.ndjson", "-o", "cut.html", cwd=tmp_path).stdout
+        assert " lost" not in verdict and "abandoned" not in verdict, verdict
+
+
+def test_a_test_that_moves_the_clock_takes_the_time_of_the_machine(suite, binary, tmp_path):
+    program = '''
+for name, time in (("forward", {"advance": "55m"}), ("back", None)):
+    number = api("POST", RUN + "/tests", {"name": name})["number"]
+    subprocess.run([os.environ["MOCK"], "clock", *(("advance", "55m") if time else ("real",))], check=True, stdout=subprocess.DEVNULL)
+    api("PATCH", f"{RUN}/tests/{number}", {"outcome": "passed"})
+'''
+    suite("--report", "r.html", "--junit", "j.xml", "--export", "e.ndjson", program=program)
+    assert all(0 <= test["duration_ms"] < 60_000 for test in summary(tmp_path / "r.html")["tests"])
+    run(binary, "report", "e.ndjson", "-o", "again.html", "--junit", "again.xml", cwd=tmp_path)
+    for name in ("j.xml", "again.xml"):
+        cases = xml.etree.ElementTree.parse(tmp_path / name).getroot().findall(".//testcase")
+        assert all(0 <= float(case.get("time")) < 60 for case in cases), name
+
+
+def test_the_report_says_why_a_verification_failed(suite, tmp_path):
+    (tmp_path / "v.yaml").write_text("expect: [{name: welcome was sent, match: {topic: com.example.app}, count: 2}]")
+    suite("--report", "r.html", "--verify", "v.yaml", program='push("ab")', code=1)
+    assert "welcome was sent: expected exactly 2, found 1" in summary(tmp_path / "r.html")["verdict"]
+
+
+def test_a_command_with_line_breaks_is_one_line(binary, certs, tmp_path):
+    script = "echo 'a`b'\necho c"
+    run(binary, "exec", "--certs", certs, "--report", "r.html", "--summary", "s.md", "--", "sh", "-c", script, cwd=tmp_path)
+    command = summary(tmp_path / "r.html")["command"]
+    assert "\n" not in command and f"```sh\n{command}\n```" in (tmp_path / "s.md").read_text()
+    # bash has the same words.
+    words = run("bash", "-c", f"printf '%s\\0' {command}").stdout.split("\0")
+    assert words[-2] == script
+
+
+def test_the_pushes_of_other_tests_are_named_as_such(suite, tmp_path):
+    suite("--summary", "s.md", "--report", "r.html",
+          program='push("ab"); number = api("POST", RUN + "/tests", {"name": "t"})["number"]; api("PATCH", f"{RUN}/tests/{number}", {"outcome": "failed"})')
+    assert "No push belongs to this test. The nearest in time:" in (tmp_path / "s.md").read_text()

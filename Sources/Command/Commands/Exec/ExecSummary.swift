@@ -48,6 +48,7 @@ struct ExecSummary {
   /// - Throws: `StoreUnavailable`.
   init(_ records: RunRecords, _ selection: FaultSelection) throws {
     missing = records.missing()
+    let selected = selection.selectedProfile
     var count = missing ?? 0
     var iterator = records.makeIterator()
     while let group = try iterator.next() {
@@ -56,7 +57,11 @@ struct ExecSummary {
         counts[record.outcome, default: 0] += 1
         if record.isFaulted { faulted += 1 }
         let injections = record.wireDetails?.injections ?? []
-        for cause in Set(injections.map { $0.profile.map { "profile \($0)" } ?? "rule \($0.rule)" }) {
+        // With the parameters of the profile that is still active.
+        func profile(_ name: String) -> String {
+          "profile \(name == selected.profile.name ? selected.reference : name)"
+        }
+        for cause in Set(injections.map { $0.profile.map(profile) ?? "rule \($0.rule)" }) {
           causes[cause, default: 0] += 1
         }
       }
