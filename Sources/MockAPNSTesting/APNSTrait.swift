@@ -3,6 +3,12 @@ public import MockAPNS
 import Synchronization
 public import Testing
 
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
 /// A trait that gives each test a mock of APNs of its own, in process and on a free port.
 ///
 /// ```swift
@@ -101,7 +107,7 @@ public struct APNSTrait: SuiteTrait, TestTrait, TestScoping {
     configuration.threads = 1
     // A response that a fault delays is of no use after the test.
     configuration.shutdownTimeout = .milliseconds(100)
-    configuration.seed = seed
+    configuration.seed = seed ?? ProcessInfo.processInfo.environment["APNS_MOCK_SEED"].flatMap { UInt64($0) }
     for change in configure { change(&configuration) }
     if let profile { try configuration.useProfile(profile) }
     return configuration
@@ -124,8 +130,8 @@ extension Trait where Self == APNSTrait {
   /// - Parameters:
   ///   - profile: The fault profile that is active from the start, such as `flaky-503?rate=0.3` or `./profile.yaml`;
   ///     by default `healthy`.
-  ///   - seed: The seed of the draws, to repeat the faults of a test; by default a random one, which a failed
-  ///     test reports.
+  ///   - seed: The seed of the draws, to repeat the faults of a test; by default that of the variable
+  ///     `APNS_MOCK_SEED`, such as `apns-mock exec` sets, otherwise a random one, which a failed test reports.
   ///   - failOnFindings: Whether findings at the end of a test are an issue: `true` for any, or a list of names such as
   ///     `["retried-410"]`; by default false. Every push that could still be retried counts as `abandoned`. A test that
   ///     has failed already reports its findings only.

@@ -108,6 +108,8 @@ import Testing
         try await server.verify(.init(.exactly(2, .payload("/aps/alert", "Hello"))))
       }
       #expect(failure?.kind == .verificationFailed)
+      let misspelled = await #expect(throws: MockServerError.self) { try await server.verify("expect: [{mach: x}]") }
+      #expect("\(try #require(misspelled))".hasPrefix("/expect/0/mach: unknown, did you mean \"match\"?"))
       for text in ["expect: [\n\t- 1]", "expect: 3", "", "[]"] {
         let error = await #expect(throws: MockServerError.self) { try await server.verify(text) }
         #expect(error?.kind == .invalidInput, "\(text)")

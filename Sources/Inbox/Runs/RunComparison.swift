@@ -199,12 +199,14 @@ extension RunReport {
       lines.append("- \(run.id): \((parts + labels).joined(separator: ", "))")
       lines += run.notes.map { "  - \(Self.escaped($0))" }
     }
-    if let command { lines += ["", "To repeat it:", ""] + command.codeBlock }
+    if let command { lines += ["", "To repeat it:", ""] + command.codeBlock("sh") }
     if let baseline { lines += baseline.markdown }
     if !failures.isEmpty { lines += ["", "### Failed tests", ""] }
     for failure in failures {
       lines.append("- **\(Self.escaped(failure.test.name))** (\(failure.test.outcome?.rawValue ?? "running"))")
-      if let message = failure.test.message { lines.append("  - \(Self.escaped(message, 600))") }
+      if let message = failure.test.message {
+        lines += TestRun.cut(message, 600).codeBlock("text").map { "  \($0)" }
+      }
       if failure.pushes == 0, !failure.nearest.isEmpty {
         lines.append("  - No push belongs to this test. The nearest in time:")
       }
@@ -223,12 +225,19 @@ extension RunReport {
     return lines.joined(separator: "\n") + "\n"
   }
 
+  /// Whether a character controls how others are displayed.
+  fileprivate static func isInvisible(_ scalar: Unicode.Scalar) -> Bool {
+    switch scalar {
+    case "\u{0}"..<"\u{20}", "\u{7F}", "\u{2028}", "\u{2029}", "\u{202A}"..."\u{202E}", "\u{2066}"..."\u{2069}": true
+    default: false
+    }
+  }
+
   /// Returns a text on one line, in which Markdown and HTML have no meaning.
   static func escaped(_ text: String, _ limit: Int = 200) -> String {
     TestRun.cut(text, limit).unicodeScalars.reduce(into: "") { escaped, scalar in
       switch scalar {
-      case "\u{0}"..<"\u{20}", "\u{7F}", "\u{2028}", "\u{2029}", "\u{202A}"..."\u{202E}", "\u{2066}"..."\u{2069}":
-        escaped += " "
+      case _ where isInvisible(scalar): escaped += " "
       case "<": escaped += "&lt;"
       case ">": escaped += "&gt;"
       case "&": escaped += "&amp;"
@@ -280,10 +289,13 @@ extension RunComparison {
 
 extension String {
   /// The lines of a block of code with this text, which cannot end the block.
-  fileprivate var codeBlock: [String] {
-    let shown = String(String.UnicodeScalarView(unicodeScalars.map { $0.value < 0x20 && $0 != "\n" ? " " : $0 }))
+  fileprivate func codeBlock(_ language: String) -> [String] {
+    let shown = String(
+      String.UnicodeScalarView(unicodeScalars.map { RunReport.isInvisible($0) && $0 != "\n" ? " " : $0 }))
     let ticks = split(whereSeparator: { $0 != "`" }).map(\.count).max() ?? 0
     let fence = String(repeating: "`", count: max(3, ticks + 1))
-    return [fence + "sh", shown, fence]
+    return [fence + language] + shown.split(separator: "\n", omittingEmptySubsequences: false).map(String.init) + [
+      fence
+    ]
   }
 }

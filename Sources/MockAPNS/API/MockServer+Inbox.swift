@@ -176,6 +176,12 @@ extension MockServer {
     } catch let error as YAMLError {
       let place = error.position.map { "line \($0.line), column \($0.column): " } ?? ""
       throw MockServerError(.invalidInput, place + error.message + (error.hint.map { ", \($0)" } ?? ""))
+    } catch let error as FileFailure {
+      // The positions are those in the same document as JSON.
+      let problems = error.problems.map {
+        FileProblem($0.severity, file: "", path: $0.path, $0.message, hint: $0.hint)
+      }
+      throw MockServerError(.invalidInput, FileFailure(problems).description)
     } catch {
       throw MockServerError(.invalidInput, "\(error)")
     }

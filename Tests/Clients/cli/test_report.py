@@ -318,7 +318,7 @@ def test_a_baseline_that_lacks_pushes_makes_nothing_new(suite, binary, tmp_path)
 def test_what_an_export_lacks_may_be_the_retry(suite, binary, tmp_path):
     """A push is only lost if no later attempt can be missing."""
     suite("--report", "r.html", "--export", "all.ndjson", "--profile", "flaky-503?rate=1&streak=1", program='push("ab"); push("ab")')
-    assert summary(tmp_path / "r.html")["verdict"].startswith("no push lost of 2")
+    assert "no push lost of 2" in summary(tmp_path / "r.html")["verdict"]
     lines = (tmp_path / "all.ndjson").read_text().splitlines(keepends=True)
     (at,) = [index for index, line in enumerate(lines) if line.startswith('{"seq":2,')]
     for cut in (lines[:at], lines[:at] + lines[at + 1:]):
