@@ -127,6 +127,36 @@ struct RunTests {
     #expect(try counts(other) == ["failed 1", "passed 2"])
   }
 
+  @Test(
+    "A push belongs to the innermost open test",
+    arguments: [
+      // The open tests and the topics of their scopes; the owners of pushes with the topics `a` and `b`.
+      ([("TestA", nil), ("TestA/b", nil)], ["TestA/b", "TestA/b"]),
+      ([("a", nil), ("a > b", nil), ("a > b > c", nil)], ["a > b > c", "a > b > c"]),
+      ([("TestA", nil), ("TestA/b", nil), ("TestA/c", nil)], [nil, nil]),
+      ([("TestA", nil), ("TestAB", nil)], [nil, nil]),
+      ([("TestA", nil), ("TestA/b", "a")], ["TestA/b", "TestA"]),
+      ([("TestA", "a"), ("TestA/b", nil)], ["TestA/b", nil]),
+      ([("TestA", "a"), ("TestA/b", nil), ("TestC", "b")], ["TestA/b", "TestC"]),
+    ] as [([(String, String?)], [String?])])
+  func nested(tests: [(String, String?)], owners: [String?]) throws {
+    let inbox = Inbox()
+    let run = inbox.runs.start(changes("suite"), seed: nil, profile: nil, now: 0, lastSeq: 0)
+    var numbers: [Int] = []
+    for (name, topic) in tests {
+      let scope = topic.map { "topic:\($0)" }
+      let started = inbox.runs.startTest(in: run.id, name: name, scope: scope, now: 0, lastSeq: 0)
+      numbers.append(try #require(started).number)
+    }
+    for topic in ["a", "b"] { inbox.append(WaitingTests.record(topic)) }
+    for number in numbers.dropFirst() {
+      _ = inbox.runs.endTest(in: run.id, number, .passed, message: nil, now: 0, lastSeq: 2)
+    }
+    inbox.append(WaitingTests.record())
+    let found = Self.owners(in: inbox, inbox.runs.attribution)
+    #expect(found == owners.enumerated().map { "\($0 + 1) \($1 ?? "-")" } + ["3 \(tests[0].0)"])
+  }
+
   @Test("Pushes that are removed and added again belong to their former runs and tests, also after a restart")
   func restored() async throws {
     let inbox = Inbox()

@@ -3,8 +3,10 @@ internal import APNSMockRules
 /// Which run and test each push belongs to, computed when a record is read, so that no push waits for it.
 ///
 /// A push belongs to the open test whose `scope` matches it, the newest of several; else to the test without a scope that is the
-/// only open one; else to none. Its run is that of its test, or the run that is found in the same way among the open runs. A run that
-/// has a command, such as that of `exec`, contains those without one: a push is theirs first.
+/// only open one; else to none. A test that was started in another one, such as the subtest `TestA/b` in `TestA`, has the scope of
+/// the outer one too, and the outer one has no pushes while it is open. The run of a push is that of its test, or the run that is
+/// found in the same way among the open runs. A run that has a command, such as that of `exec`, contains those without one: a push
+/// is theirs first.
 package struct RunAttribution: Sendable {
   /// The run and the test of a push.
   package struct Owner: Sendable, Hashable {
@@ -23,9 +25,20 @@ package struct RunAttribution: Sendable {
   /// A run or a test while it was open.
   private struct Span: Sendable {
     let owner: Owner
-    /// The conditions of its scope and of its run's; empty for none.
-    let scopes: [Filter]
+    /// The conditions of its scope, of its run's and of those of the tests around it; empty for none.
+    var scopes: [Filter]
     let kind: Kind
+    /// The index of the test in which it was started.
+    var outer: Int32?
+
+    /// Whether a test was started in this one: its name continues this one's, as subtests of Go and node:test do.
+    func contains(_ other: Span) -> Bool {
+      guard owner.run == other.owner.run, let name = owner.test?.utf8, let inner = other.owner.test?.utf8,
+        inner.count > name.count, inner.starts(with: name)
+      else { return false }
+      let rest = inner.dropFirst(name.count)
+      return rest.starts(with: "/".utf8) || rest.starts(with: " > ".utf8)
+    }
   }
 
   /// The number of open runs and tests that are compared with a push. Only an import can have more.
@@ -83,6 +96,11 @@ package struct RunAttribution: Sendable {
       if change.isEnd {
         now.removeAll { $0 == change.span }
       } else if now.count < Self.maxOpen {
+        let span = spans[Int(change.span)]
+        if let outer = now.last(where: { spans[Int($0)].contains(span) }) {
+          spans[Int(change.span)].outer = outer
+          spans[Int(change.span)].scopes += spans[Int(outer)].scopes
+        }
         now.append(change.span)
       }
       if index + 1 == changes.count || changes[index + 1].seq != change.seq {
@@ -111,8 +129,11 @@ package struct RunAttribution: Sendable {
     let part = starts.partitioningIndex { $0 > seq }
     guard part > 0 else { return nil }
     var (run, test) = (Candidates(), Candidates())
+    var outer: [Int32] = []
     for index in open[part - 1].reversed() {
       let span = spans[Int(index)]
+      if span.scopes.isEmpty, let around = span.outer { outer.append(around) }
+      if outer.contains(index) { continue }
       if span.owner.test == nil { run.add(span, for: record) } else { test.add(span, for: record) }
     }
     return test.scoped ?? test.alone ?? run.scoped ?? run.alone
