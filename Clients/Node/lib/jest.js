@@ -16,10 +16,11 @@ function useApnsMock(options) {
   // Not console.error, to which Jest adds a stack trace.
   const print = (text) => process.stderr.write(`${text}\n`);
   beforeAll(() => session.start());
-  beforeEach(() => session.prepare(expect.getState().currentTestName));
+  beforeEach(() => session.prepare(expect.getState().currentTestName, runningTest()));
   afterEach(() => {
-    const errors = runningTest()?.errors ?? [];
-    return session.finish(errors.length > 0, print, [errors[0]].flat()[0]);
+    const test = runningTest();
+    const errors = test?.errors ?? [];
+    return session.finish(errors.length > 0, print, [errors[0]].flat()[0], test);
   });
   afterAll(() => session.stop());
   return session.apns;

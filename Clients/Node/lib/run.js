@@ -19,6 +19,7 @@ class Run {
   #api;
   #id;
   #isOwn;
+  #tests = new WeakMap(); // the number and the outcome of each test by its key
 
   constructor(api, id, isOwn) {
     this.#api = api;
@@ -43,14 +44,29 @@ class Run {
     return run;
   }
 
-  /** Starts a test and returns its number; undefined if it could not be recorded. */
-  async startTest(name, scope) {
-    return (await this.#send('POST', `/runs/${this.#id}/tests`, { name, scope }))?.number;
+  /** Whether a test with this key has ended. */
+  hasEnded(key) {
+    return this.#tests.get(key)?.outcome !== undefined;
   }
 
-  /** Ends a test as `passed`, `failed` or `skipped`. */
-  async endTest(number, outcome, message) {
-    if (number !== undefined) await this.#send('PATCH', `/runs/${this.#id}/tests/${number}`, { outcome, message });
+  /**
+   * Starts a test, unless another session of this process has started it.
+   *
+   * @param {object} key identifies the test, because several can run at a time and have the same name
+   */
+  async startTest(key, name, scope) {
+    if (this.#tests.has(key) && !this.hasEnded(key)) return;
+    const test = { number: undefined, outcome: undefined };
+    this.#tests.set(key, test);
+    test.number = (await this.#send('POST', `/runs/${this.#id}/tests`, { name, scope }))?.number;
+  }
+
+  /** Ends a test as `passed`, `failed` or `skipped`. If several sessions end it, it has failed if one says so. */
+  async endTest(key, outcome, message) {
+    const test = this.#tests.get(key);
+    if (test?.number === undefined || test.outcome === 'failed') return;
+    test.outcome = outcome;
+    await this.#send('PATCH', `/runs/${this.#id}/tests/${test.number}`, { outcome, message });
   }
 
   /** Ends the run, unless `exec` will do it, and writes its report to the folder that APNS_MOCK_REPORTS names. */

@@ -15,7 +15,6 @@ class TestSession {
   #options;
   #server;
   #run;
-  #test; // the number of the test that runs
 
   /** @param {import('./test-session.js').TestOptions} [options] */
   constructor(options = {}) {
@@ -44,10 +43,15 @@ class TestSession {
     this.#run = await shared.run;
   }
 
-  /** Records the beginning of a test, resets the server and activates the profile. */
-  async prepare(name) {
+  /**
+   * Records the beginning of a test, resets the server and activates the profile.
+   *
+   * @param {string} [name]
+   * @param {object} [key] identifies the test at its end, for runners that run several at a time or in each other
+   */
+  async prepare(name, key = this) {
     const { profile = 'healthy', seed, scope } = this.#options;
-    this.#test = await this.#run.startTest(name || 'test', scope);
+    await this.#run.startTest(key, name || 'test', scope);
     await this.apns.reset();
     if (this.#options.profile !== undefined || seed !== undefined) await this.apns.profile(profile, { seed });
   }
@@ -58,11 +62,16 @@ class TestSession {
     await this.apns.check({ failOnFindings, failOnRejected });
   }
 
-  /** Records the end of a test. */
-  async endTest(hasFailed, error) {
-    const number = this.#test;
-    this.#test = undefined;
-    await this.#run?.endTest(number, hasFailed ? 'failed' : 'passed', error === undefined ? undefined : text(error));
+  /** Records the end of a test as `passed`, `failed` or `skipped`. */
+  async endTest(outcome, error, key = this) {
+    await this.#run?.endTest(key, outcome, error === undefined ? undefined : text(error));
+  }
+
+  /** Records a skipped test, unless that has been done: the runner calls no hooks after it, and maybe none before. */
+  async endSkippedTest(name, reason, key) {
+    if (this.#run === undefined || this.#run.hasEnded(key)) return;
+    await this.#run.startTest(key, name, this.#options.scope);
+    await this.endTest('skipped', reason, key);
   }
 
   /** Prints the report of a failed test. It never throws, so that it cannot hide the failure. */
@@ -76,20 +85,20 @@ class TestSession {
   }
 
   /** Checks a test that has passed so far, and prints the report if it fails or has failed already. */
-  async finish(hasFailed, print, failure) {
+  async finish(hasFailed, print, failure, key) {
     if (hasFailed) {
       await this.printReport(print);
-      await this.endTest(true, failure);
+      await this.endTest('failed', failure, key);
       return;
     }
     try {
       await this.check();
     } catch (error) {
       await this.printReport(print);
-      await this.endTest(true, error);
+      await this.endTest('failed', error, key);
       throw error;
     }
-    await this.endTest(false);
+    await this.endTest('passed', undefined, key);
   }
 
   /** Stops the server after the last test of its last user. */

@@ -18,9 +18,9 @@ export function useApnsMock(options) {
     context.onTestFailed(() => session.printReport(console.error));
     context.onTestFinished(() => {
       const { state, errors } = context.task.result;
-      return session.endTest(state === 'fail', errors?.[0]);
+      return session.endTest(state === 'fail' ? 'failed' : 'passed', errors?.[0], context.task);
     });
-    await session.prepare(nameOf(context.task));
+    await session.prepare(nameOf(context.task), context.task);
   });
   afterEach(() => session.check());
   afterAll(() => session.stop());

@@ -100,6 +100,34 @@ test('node:test: the tests and pushes of the own server are in the report of apn
   assert.match(JSON.parse(text).command, /^apns-mock exec /);
 });
 
+test('node:test: todo, skipped and nested tests are recorded as node:test reports them', async (context) => {
+  const folder = project(context);
+  const reports = path.join(folder, 'reports');
+  const suite = path.join(folder, 'tests', 'outcomes.suite.js');
+  const { stdout } = await run(process.execPath, ['--test', '--test-reporter=tap', suite], {
+    env: { ...environment(folder), APNS_MOCK_REPORTS: reports },
+  });
+  assert.match(stdout, /# pass 4\n# fail 2\n# cancelled 0\n# skipped 4\n# todo 3\n/);
+  const { tests } = reportIn(reports);
+  assert.equal(tests.length, 13);
+  const found = Object.fromEntries(tests.map(({ name, outcome, pushes }) => [name.split(' > ').at(-1), [outcome, pushes]]));
+  assert.deepEqual(found, {
+    welcome: ['passed', 1],
+    'to do': ['skipped', 0],
+    'to do in its body': ['skipped', 0],
+    'skipped in its body': ['skipped', 0],
+    outer: ['passed', 2],
+    inner: ['passed', 2],
+    'inner to do': ['skipped', 0],
+    'outer that fails': [hooksKnowResult ? 'failed' : 'passed', 0],
+    'inner that fails': [hooksKnowResult ? 'failed' : 'passed', 0],
+    'skipped at the end': ['skipped', 0],
+    skipped: ['skipped', 0],
+    'is recorded once': ['passed', 1],
+    'skipped in a suite': ['skipped', 0],
+  });
+});
+
 test('node:test: sessions with equal arguments share a server', async (context) => {
   const suite = path.join(project(context), 'tests', 'nested.suite.js');
   const { code, stdout, stderr } = await run(process.execPath, ['--test', suite]);
