@@ -30,8 +30,8 @@ _run_key = pytest.StashKey[Run]()
 _folder_key = pytest.StashKey[Path]()
 _seed_key = pytest.StashKey[int]()
 _outcome_key = pytest.StashKey["tuple[Optional[str], Optional[str]]"]()
-_item_key = pytest.StashKey[pytest.Item]()
-_finished_key = pytest.StashKey[bool]()
+_server_key = pytest.StashKey[Client]()
+_test_key = pytest.StashKey["tuple[str, int]"]()
 
 
 class MarkerError(APNsMockError):
@@ -125,15 +125,19 @@ def pytest_configure_node(node: Any) -> None:
 @pytest.fixture(scope="session")
 def apns_server(request: pytest.FixtureRequest) -> Iterator[Client]:
     """The server of this session or xdist worker, which the fixture `apns` resets before each test."""
-    with _errors_without_traceback():
-        server = _connect(request.config) if _joins(request.config) else _start(request.config)
-    if _run_key not in request.config.stash:
-        request.config.stash[_run_key] = _start_run(request.config, server)
-        request.config.stash[_run_key].start_test(request.config.stash[_item_key].nodeid)
+    stash = request.config.stash
+    if _server_key not in stash:
+        with _errors_without_traceback():
+            stash[_server_key] = _connect(request.config) if _joins(request.config) else _start(request.config)
+    if _run_key not in stash:
+        stash[_run_key] = _start_run(request.config, stash[_server_key])
+        _start_test(request.config)
+    server = stash[_server_key]
     yield server
-    _finish_run(request.config)
-    with _errors_without_traceback():
-        server.stop()
+    # The end of the session stops the server, because the last test can still fail, and can be repeated.
+    if server._process is not None and server._process.exit_description() is not None:
+        with _errors_without_traceback():
+            server.stop()
 
 
 @pytest.fixture
@@ -164,22 +168,30 @@ def _apns_of_marker(request: pytest.FixtureRequest) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
-    item.config.stash[_item_key] = item
+    item.config.stash[_test_key] = (item.nodeid, 1)
     run = item.config.stash.get(_run_key, None)
     if run is None and os.environ.get("APNS_MOCK_RUN") and _joins(item.config):
         try:
             run = item.config.stash[_run_key] = _start_run(item.config, clients.connect())
         except APNsMockError:
             pass  # The fixture reports it, if a test uses it.
-    if run is not None:
-        run.start_test(item.nodeid)
+    _start_test(item.config)
     result = yield
     _end_test(item.config)
     return result
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
+    # pytest has torn down the fixtures that an interrupted session left.
     _finish_run(session.config)
+    server = session.config.stash.get(_server_key, None)
+    if server is not None:
+        try:
+            server.stop()
+        except APNsMockError as error:
+            print(f"apns-mock: {error}", file=sys.stderr)
+            session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
     folder = session.config.stash.get(_folder_key, None)
     if folder is None:
         return
@@ -218,8 +230,7 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     if report.failed and call.excinfo is not None:
-        path, line, _ = report.location
-        vars(report)["apns_mock_message"] = f"{call.excinfo.exconly()}\n{path}:{(line or 0) + 1}"
+        vars(report)["apns_mock_message"] = f"{call.excinfo.exconly()}\n{_location(item, call.excinfo)}"
     client = item.stash.get(_client_key, None)
     if client is not None and report.failed:
         folder = item.config.getoption("--apns-mock-export")
@@ -233,22 +244,56 @@ class _Outcomes:
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
+        self._has_ended = False
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if str(report.outcome) == "rerun":
+            self._repeat_test(report)
+            return
         known = self.config.stash.get(_outcome_key, (None, None))[0]
-        # A plugin that repeats failed tests reports the same test again.
-        if report.when == "setup" or report.outcome not in ("passed", "failed", "skipped"):
+        # A plugin that repeats failed tests reports the same test again. Subtests are reported even before `setup` if a
+        # plugin reports a test at its end.
+        if report.when == "setup" and self._has_ended:
             self.config.stash[_outcome_key] = (None, None)
             known = None
+        self._has_ended = report.when == "teardown"
         # A failure of any phase is a failure of the test.
         if known == "failed" or (known is not None and report.passed):
             return
         if report.when == "call" or not report.passed:
-            message = getattr(report, "apns_mock_message", str(report.longrepr)) if report.failed else None
-            self.config.stash[_outcome_key] = (report.outcome, message)
+            self.config.stash[_outcome_key] = (report.outcome, _message(report))
         elif report.when == "setup" and self.config.getoption("setuponly", False):
             self.config.stash[_outcome_key] = ("skipped", None)
+
+    def _repeat_test(self, report: pytest.TestReport) -> None:
+        """Ends a test that pytest-rerunfailures repeats: only the outcome of the last attempt counts."""
+        run = self.config.stash.get(_run_key, None)
+        name, attempt = self.config.stash.get(_test_key, ("", 1))
+        # Several phases of one attempt can have failed.
+        if run is None or attempt > getattr(report, "rerun", attempt) + 1:
+            return
+        self.config.stash[_outcome_key] = (None, None)
+        run.end_test("skipped", f"repeated, because it has failed: {_message(report)}")
+        self.config.stash[_test_key] = (name, attempt + 1)
+        _start_test(self.config)
+
+
+def _message(report: pytest.TestReport) -> Optional[str]:
+    """Returns why a test has failed or was skipped."""
+    if report.passed:
+        return None
+    message = getattr(report, "apns_mock_message", None) or getattr(report, "wasxfail", None)
+    if message is None and isinstance(report.longrepr, tuple):
+        message = report.longrepr[2]
+    return str(report.longrepr) if message is None else str(message)
+
+
+def _location(item: pytest.Item, failure: pytest.ExceptionInfo[BaseException]) -> str:
+    """Returns the last line of the test's file in the traceback of a failure, or the first line of the test."""
+    path, first, _ = item.location
+    lines = [entry.lineno for entry in failure.traceback if Path(entry.path) == item.path]
+    return f"{path}:{(lines[-1] if lines else first or 0) + 1}"
 
 
 def _start_run(config: pytest.Config, client: Client) -> Run:
@@ -259,6 +304,13 @@ def _start_run(config: pytest.Config, client: Client) -> Run:
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     return Run(client, shlex.join(words[:1 + len(arguments)]), command=shlex.join(words),
                labels={"worker": worker} if worker else None, joins=_joins(config))
+
+
+def _start_test(config: pytest.Config) -> None:
+    run = config.stash.get(_run_key, None)
+    if run is not None:
+        name, attempt = config.stash[_test_key]
+        run.start_test(name if attempt == 1 else f"{name} #{attempt}")
 
 
 def _end_test(config: pytest.Config) -> None:
@@ -273,9 +325,8 @@ def _end_test(config: pytest.Config) -> None:
 def _finish_run(config: pytest.Config) -> None:
     """Ends the run, and exports it for the report."""
     run = config.stash.get(_run_key, None)
-    if run is None or _finished_key in config.stash:
+    if run is None:
         return
-    config.stash[_finished_key] = True
     _end_test(config)
     run.end()
     folder = config.stash.get(_folder_key, None) or getattr(config, "workerinput", {}).get("apns_mock_folder")

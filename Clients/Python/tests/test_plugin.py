@@ -499,3 +499,116 @@ def test_report_under_exec(pytester: pytest.Pytester, workers: list[str]) -> Non
         # The same seed repeats what all workers did.
         assert len({run["seed"] for run in report["runs"][1:]}) == 1
     assert "worst finding: abandoned (1 push): " in done.stderr and "to repeat the run: " in done.stderr
+
+
+def recorded(pytester: pytest.Pytester, source: str, *arguments: str) -> list[tuple[str, str, str]]:
+    """Runs tests under `apns-mock exec`; returns names, outcomes and messages of the recorded tests."""
+    pytester.makepyfile(test_it=source)
+    suite = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
+    command = [find_program(), "exec", "--export", "run.ndjson", "--", *suite]
+    subprocess.run(command, cwd=pytester.path, capture_output=True, text=True, timeout=100, check=False)
+    lines = [json.loads(line) for line in (pytester.path / "run.ndjson").read_text().splitlines()]
+    return [(line["name"].removeprefix("test_it.py::"), line["outcome"], line["message"] or "")
+            for line in lines if line.get("kind") == "test"]
+
+
+FLAKY = """
+    attempts = []
+
+    def test_always(apns):
+        assert 0, "never passes"
+
+    def test_flaky(apns, provider):
+        attempts.append(1)
+        provider.send(apns.settings, tokens=1)
+        assert len(attempts) == 2, "passes later"
+    """
+
+
+def test_each_repetition_of_a_test_is_a_test_and_only_the_last_one_counts(pytester: pytest.Pytester) -> None:
+    pytest.importorskip("pytest_rerunfailures")
+    tests = recorded(pytester, FLAKY, "--reruns=2")
+    assert [(name, outcome) for name, outcome, _ in tests] == [
+        ("test_always", "skipped"), ("test_always #2", "skipped"), ("test_always #3", "failed"), ("test_flaky", "skipped"),
+        ("test_flaky #2", "passed")]
+    assert [message.splitlines()[0] for _, _, message in tests[2:4]] == [
+        "AssertionError: never passes", "repeated, because it has failed: AssertionError: passes later"]
+
+
+@pytest.mark.parametrize("workers", [[], ["-n2"]])
+def test_report_with_repetitions(pytester: pytest.Pytester, workers: list[str]) -> None:
+    pytest.importorskip("pytest_rerunfailures")
+    if workers:
+        pytest.importorskip("xdist")
+    result = run(pytester, FLAKY, "--apns-mock-report=report.html", "--reruns=1", *workers)
+    result.assert_outcomes(passed=1, failed=1)
+    report = summary(pytester.path / "report.html")
+    found = {(test["name"].split("::")[1], test["outcome"], test["pushes"]) for test in report["tests"]}
+    assert found == {
+        ("test_always", "skipped", 0), ("test_always #2", "failed", 0), ("test_flaky", "skipped", 1),
+        ("test_flaky #2", "passed", 1)}
+    assert report["duplicates"]["count"] == 0
+
+
+def test_subtests_that_fail_fail_their_test(pytester: pytest.Pytester) -> None:
+    source = """
+        def test_some(apns, subtests):
+            for number in range(2):
+                with subtests.test(number=number):
+                    assert number == 0, "one is wrong"
+        """
+    for arguments in [[], ["--reruns=0"]]:
+        if arguments:
+            pytest.importorskip("pytest_rerunfailures")
+        ((name, outcome, message),) = recorded(pytester, source, *arguments)
+        assert (name, outcome) == ("test_some", "failed") and "one is wrong" in message
+
+
+def test_messages_of_tests_that_fail_or_are_skipped(pytester: pytest.Pytester) -> None:
+    tests = recorded(pytester, """
+        import pytest
+
+        def fail():
+            assert 0, "in a function"
+
+        def test_fails(apns):
+
+            fail()
+
+        @pytest.mark.skip(reason="not today")
+        def test_skipped():
+            pass
+
+        @pytest.mark.xfail(reason="known defect")
+        def test_expected(apns):
+            assert 0
+
+        @pytest.fixture
+        def broken():
+            yield
+            raise ValueError("cannot clean up")
+
+        def test_torn_down(apns, broken):
+            pass
+        """)
+    assert tests == [
+        ("test_fails", "failed", "AssertionError: in a function\nassert 0\ntest_it.py:4"),
+        ("test_skipped", "skipped", "Skipped: not today"), ("test_expected", "skipped", "known defect"),
+        ("test_torn_down", "failed", "ValueError: cannot clean up\ntest_it.py:21")]
+
+
+def test_last_test_that_fails_at_its_end_is_in_the_report(pytester: pytest.Pytester) -> None:
+    result = run(pytester, """
+        import pytest
+
+        @pytest.fixture
+        def broken():
+            yield
+            raise ValueError("cannot clean up")
+
+        def test_last(apns, broken):
+            pass
+        """, "--apns-mock-report=report.html")
+    result.assert_outcomes(passed=1, errors=1)
+    (failure,) = summary(pytester.path / "report.html")["failures"]
+    assert failure["message"].startswith("ValueError: cannot clean up\n")
