@@ -157,6 +157,27 @@ struct RunTests {
     #expect(found == owners.enumerated().map { "\($0 + 1) \($1 ?? "-")" } + ["3 \(tests[0].0)"])
   }
 
+  @Test("A run that has ended without an outcome continues with the next test", arguments: [nil, RunOutcome.passed])
+  func reopened(outcome: RunOutcome?) throws {
+    let inbox = Inbox()
+    let run = inbox.runs.start(changes("suite"), seed: nil, profile: nil, now: 0, lastSeq: 0)
+    var end = RunList.RunChanges()
+    (end.isEnded, end.outcome) = (true, outcome)
+    for seq in 1...2 {
+      let test = inbox.runs.startTest(in: run.id, name: "t\(seq)", scope: nil, now: 0, lastSeq: seq - 1)
+      inbox.append(WaitingTests.record())
+      if outcome == nil { #expect(Self.owners(in: inbox, inbox.runs.attribution).last == "\(seq) t\(seq)") }
+      _ = inbox.runs.endTest(in: run.id, test?.number ?? 0, .passed, message: nil, now: 0, lastSeq: seq)
+      _ = inbox.runs.update(run.id, end, now: 0, lastSeq: seq)
+    }
+    inbox.runs.interruptAll(now: 0, lastSeq: 2)
+    #expect(inbox.runs.run(run.id)?.result == .passed)
+    _ = inbox.runs.startTest(in: run.id, name: "t3", scope: nil, now: 0, lastSeq: 2)
+    #expect((inbox.runs.run(run.id)?.endedAt == nil) == (outcome == nil))
+    inbox.runs.interruptAll(now: 0, lastSeq: 2)
+    #expect(inbox.runs.run(run.id)?.result == outcome ?? .interrupted)
+  }
+
   @Test("Pushes that are removed and added again belong to their former runs and tests, also after a restart")
   func restored() async throws {
     let inbox = Inbox()

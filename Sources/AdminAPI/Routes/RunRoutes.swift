@@ -218,9 +218,11 @@ struct RunRoutes: Sendable {
     if let scope = body.scope { _ = try Filter(scope: scope) }
     let (time, lastSeq) = now
     let id = context.parameters.get("id") ?? ""
+    let hadEnded = runs.run(id)?.endedAt != nil
     guard let test = runs.startTest(in: id, name: body.name, scope: body.scope, now: time, lastSeq: lastSeq) else {
       throw unknown(id)
     }
+    if hadEnded { state?.runsDidChange() }
     return .json(status: .created) { test.writeMembers(to: &$0, of: id) }
   }
 

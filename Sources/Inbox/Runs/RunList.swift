@@ -118,7 +118,7 @@ package final class RunList: Sendable {
     }
   }
 
-  /// Adds a test to a run.
+  /// Adds a test to a run, which continues if it has ended without an outcome.
   ///
   /// - Returns: The test; nil if there is no run with this `id`.
   package func startTest(in id: String, name: String, scope: String?, now: Int64, lastSeq: Int) -> RunTest? {
@@ -129,6 +129,7 @@ package final class RunList: Sendable {
         Self.dropOldest(&state, &rows)
       }
       guard let index = state.runs.firstIndex(where: { $0.id == id }) else { return nil }
+      state.runs[index].reopen(&rows)
       if state.runs[index].tests.count >= Self.maxTests { state.runs[index].dropTest(&rows) }
       while state.runs[index].tests.count(where: { $0.endedAt == nil }) >= Self.maxOpen,
         let open = state.runs[index].tests.firstIndex(where: { $0.endedAt == nil })
@@ -341,6 +342,13 @@ extension TestRun {
       tests[index].end(.interrupted, now: now, lastSeq: lastSeq)
       rows.append("\(RunList.rowPrefix)\(id)/\(tests[index].number)")
     }
+  }
+
+  /// Continues a run that has ended without an outcome: a client that does not know which test is the last one ends it after each.
+  fileprivate mutating func reopen(_ rows: inout [String]) {
+    guard endedAt != nil, outcome == nil, seqs == nil else { return }
+    (endedAt, through) = (nil, nil)
+    rows.append(RunList.rowPrefix + id)
   }
 
   /// Drops the oldest test that has passed, or the oldest of all.
