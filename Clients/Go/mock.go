@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -129,13 +131,16 @@ func prepare(t testing.TB, client *Client, chosen options) *Mock {
 // finish checks a test that has not failed, and logs the report of a failed one.
 func (m *Mock) finish(checks Checks, test int) {
 	m.t.Helper()
-	if !m.t.Failed() {
+	cause := abnormalEnd(m.t)
+	if !m.t.Failed() && cause == "" {
 		if err := m.client.Check(context.Background(), checks); err != nil {
 			m.failure.note(err.Error())
 			m.t.Errorf("%v", err)
 		}
 	}
-	if !m.t.Failed() {
+	if cause != "" {
+		m.failure.note(cause)
+	} else if !m.t.Failed() {
 		outcome := "passed"
 		if m.t.Skipped() {
 			outcome = "skipped"
@@ -151,6 +156,32 @@ func (m *Mock) finish(checks Checks, test int) {
 	m.t.Log(report)
 }
 
+// abnormalEnd returns how a test has ended if it has neither returned nor called a method that ends it, such as FailNow or
+// SkipNow; else "". Cleanup functions run before the package testing marks such a test as failed, but the panic or
+// [runtime.Goexit] is still on their stack.
+func abnormalEnd(t testing.TB) string {
+	if t.Failed() || t.Skipped() {
+		return ""
+	}
+	callers := make([]uintptr, 128)
+	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers)])
+	end := ""
+	for {
+		frame, more := frames.Next()
+		switch {
+		case frame.Function == "runtime.gopanic":
+			end = "the test panicked"
+		case frame.Function == "runtime.Goexit":
+			end = "the test called runtime.Goexit, or FailNow of another test"
+		case end != "" && !strings.HasPrefix(frame.Function, "runtime.") && !strings.HasPrefix(frame.Function, "testing."):
+			return fmt.Sprintf("%s at %s:%d: see the output of go test", end, filepath.Base(frame.File), frame.Line)
+		}
+		if !more {
+			return end
+		}
+	}
+}
+
 // shared is the server of [Shared] and the tests that use it.
 var shared struct {
 	mutex  sync.Mutex
@@ -161,7 +192,8 @@ var shared struct {
 type sharedUser struct{ test, scope string }
 
 // Shared returns the server that all tests of this process share, reset for this test. It starts the server at the first
-// call. The server ends with the process; to remove its temporary folder too, call [Run] in TestMain.
+// call. The server ends with the process; to remove its temporary folder too, and to write the report for
+// APNS_MOCK_REPORTS, call [Run] in TestMain.
 //
 // Tests that run in parallel need a server of their own ([Start]), or scopes of their own ([WithScope]).
 func Shared(t testing.TB, settings ...Option) *Mock {
@@ -214,6 +246,9 @@ func releaseShared(test string) {
 	for i, user := range shared.users {
 		if user.test == test {
 			shared.users = append(shared.users[:i], shared.users[i+1:]...)
+			if len(shared.users) == 0 && shared.client != nil {
+				shared.client.run.pause()
+			}
 			return
 		}
 	}

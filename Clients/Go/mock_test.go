@@ -2,9 +2,11 @@ package apnsmock
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -12,7 +14,12 @@ import (
 	"time"
 )
 
-func TestMain(m *testing.M) { os.Exit(Run(m)) }
+func TestMain(m *testing.M) {
+	if os.Getenv(processVariable) == withoutRun {
+		os.Exit(m.Run())
+	}
+	os.Exit(Run(m))
+}
 
 func TestPushIsRecorded(t *testing.T) {
 	mock := Shared(t)
@@ -301,5 +308,120 @@ func TestTheTestIsInTheReport(t *testing.T) {
 	}
 	if !strings.Contains(string(report), `"outcome":"failed"`) || !strings.Contains(string(report), "expected exactly 2") {
 		t.Error("the report does not have the cause of the failure")
+	}
+}
+
+// processVariable is set in a process that runs one of the tests below, whose failure is an observation of another test.
+const processVariable, withoutRun = "GO_CLIENT_TEST_PROCESS", "without Run"
+
+// runProcess runs tests in a process of their own under `apns-mock exec`; it returns the lines of the export that are runs
+// and tests, and those that are pushes.
+func runProcess(t *testing.T, value, pattern string) (runs, pushes []map[string]any) {
+	t.Helper()
+	export := filepath.Join(t.TempDir(), "run.ndjson")
+	command := exec.Command(os.Getenv("APNS_MOCK_BINARY"), "exec", "--export", export, "--", os.Args[0], "-test.run", pattern)
+	command.Env = append(os.Environ(), processVariable+"="+value)
+	output, _ := command.CombinedOutput()
+	data, err := os.ReadFile(export)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	for _, line := range strings.Split(strings.TrimSpace(string(data)), "\n") {
+		var object map[string]any
+		if err := json.Unmarshal([]byte(line), &object); err != nil {
+			t.Fatalf("%v in %s", err, line)
+		}
+		switch object["kind"] {
+		case "run", "test":
+			runs = append(runs, object)
+		case "push":
+			pushes = append(pushes, object)
+		}
+	}
+	return runs, pushes
+}
+
+func TestProcessEnds(t *testing.T) {
+	if os.Getenv(processVariable) == "" {
+		t.Skip("a test of another process")
+	}
+	for name, body := range map[string]func(*testing.T){
+		"panic":    func(*testing.T) { panic("boom") },
+		"nil":      func(*testing.T) { var mock *Mock; _ = mock.client },
+		"Goexit":   func(*testing.T) { runtime.Goexit() },
+		"subtest":  func(t *testing.T) { t.Run("inner", func(*testing.T) { panic("boom") }) },
+		"recovers": func(*testing.T) { defer func() { _ = recover() }(); panic("boom") },
+		"skips":    func(t *testing.T) { t.Skip() },
+		"fails":    func(t *testing.T) { t.FailNow() },
+	} {
+		if os.Getenv(processVariable) == name {
+			Start(t)
+			body(t)
+		}
+	}
+}
+
+func TestEndsOfTestsAreRecorded(t *testing.T) {
+	for value, wanted := range map[string]string{
+		"panic": "failed: the test panicked at mock_test.go:", "nil": "failed: the test panicked at mock_test.go:",
+		"Goexit": "failed: the test called runtime.Goexit", "subtest": "failed: ", "recovers": "passed: ", "skips": "skipped: ",
+		"fails": "failed: the test failed outside",
+	} {
+		found := ""
+		runs, _ := runProcess(t, value, "^TestProcessEnds$")
+		for _, line := range runs {
+			if line["kind"] == "test" && line["name"] == "TestProcessEnds" {
+				message, _ := line["message"].(string)
+				found += fmt.Sprintf("%v: %s", line["outcome"], message)
+			}
+		}
+		if !strings.HasPrefix(found, wanted) {
+			t.Errorf("%s: wanted %q, found %q", value, wanted, found)
+		}
+	}
+}
+
+func TestProcessOuter(t *testing.T) {
+	if os.Getenv(processVariable) == "" {
+		t.Skip("a test of another process")
+	}
+	mock := Shared(t)
+	send(t, mock, DeviceToken(), Topic, "One")
+	t.Run("inner", func(t *testing.T) {
+		mock := Shared(t)
+		send(t, mock, DeviceToken(), Topic, "Two")
+		mock.Verify(Object{"match": Object{"test": t.Name()}, "count": 1})
+	})
+	send(t, mock, DeviceToken(), Topic, "Three")
+}
+
+func TestProcessLast(t *testing.T) {
+	if os.Getenv(processVariable) == "" {
+		t.Skip("a test of another process")
+	}
+	mock := Shared(t)
+	send(t, mock, DeviceToken(), Topic, "Four")
+	mock.Verify(Object{"match": Object{"test": t.Name()}, "count": 1})
+}
+
+func TestRunEndsWithItsLastTest(t *testing.T) {
+	for _, value := range []string{withoutRun, "with Run"} {
+		runs, pushes := runProcess(t, value, "^TestProcess(Outer|Last)$")
+		found, run := "", ""
+		for _, line := range runs {
+			if line["kind"] == "test" {
+				found += fmt.Sprintf("%v; ", line["outcome"])
+			} else if strings.HasPrefix(line["name"].(string), filepath.Base(os.Args[0])) {
+				run = fmt.Sprintf("%v %v; ", line["state"], line["outcome"])
+			}
+		}
+		found = run + found
+		for _, push := range pushes {
+			found += fmt.Sprintf("%v ", push["test"])
+		}
+		wanted := "ended passed; passed; passed; passed; TestProcessOuter TestProcessOuter/inner TestProcessOuter TestProcessLast "
+		if found != wanted {
+			t.Errorf("%s: wanted %q, found %q", value, wanted, found)
+		}
 	}
 }

@@ -97,6 +97,13 @@ func (r *run) endTest(number int, outcome, message string) {
 	r.send(http.MethodPatch, "/"+url.PathEscape(r.id)+"/tests/"+strconv.Itoa(number), body, nil)
 }
 
+// pause ends the run until the next test, because without [Run] no test knows that it is the last one.
+func (r *run) pause() {
+	if r.isOwn {
+		r.send(http.MethodPatch, "/"+url.PathEscape(r.id), Object{"ended": true}, nil)
+	}
+}
+
 // end ends the run, unless exec will do it, and writes its report to the folder that APNS_MOCK_REPORTS names.
 func (r *run) end() {
 	if !r.isOwn || r.id == "" {
