@@ -3,7 +3,9 @@ package io.github.apnsmock.junit;
 import io.github.apnsmock.ApnsMockException;
 import io.github.apnsmock.ApnsMockServer;
 import io.github.apnsmock.TestRun;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import org.junit.jupiter.api.extension.AfterEachCallback;
 import org.junit.jupiter.api.extension.BeforeEachCallback;
 import org.junit.jupiter.api.extension.ExtensionContext;
@@ -11,12 +13,13 @@ import org.junit.jupiter.api.extension.ExtensionContext.Namespace;
 import org.junit.jupiter.api.extension.ExtensionContext.Store.CloseableResource;
 import org.junit.jupiter.api.extension.ParameterContext;
 import org.junit.jupiter.api.extension.ParameterResolver;
+import org.junit.jupiter.api.extension.TestWatcher;
 import org.junit.platform.commons.support.AnnotationSupport;
 import org.junit.platform.commons.support.SearchOption;
 import org.opentest4j.TestAbortedException;
 
 /** The JUnit 5 extension of {@link ApnsMock}. */
-public final class ApnsMockExtension implements BeforeEachCallback, AfterEachCallback, ParameterResolver {
+public final class ApnsMockExtension implements BeforeEachCallback, AfterEachCallback, ParameterResolver, TestWatcher {
   private static final Namespace NAMESPACE = Namespace.create(ApnsMockExtension.class);
 
   /** Creates the extension; JUnit calls this. */
@@ -63,6 +66,11 @@ public final class ApnsMockExtension implements BeforeEachCallback, AfterEachCal
       endTest(context, holder.run, "failed", error.getMessage());
       throw error;
     }
+  }
+
+  @Override
+  public void testDisabled(ExtensionContext context, Optional<String> reason) {
+    holder(context).recordDisabled(name(context), reason.orElse(null));
   }
 
   /** Returns the name of a test. The display names of parameterized ones have only the arguments: {@code [1] a}. */
@@ -123,6 +131,8 @@ public final class ApnsMockExtension implements BeforeEachCallback, AfterEachCal
     private final List<String> arguments;
     private ApnsMockServer server;
     private TestRun run;
+    /** The names and reasons of disabled tests, recorded when a test needs the server. */
+    private final List<String[]> disabled = new ArrayList<>();
 
     ServerHolder(List<String> arguments) {
       this.arguments = arguments;
@@ -134,8 +144,19 @@ public final class ApnsMockExtension implements BeforeEachCallback, AfterEachCal
         close();
         server = ApnsMockServer.start(arguments.toArray(String[]::new));
         run = server.startRun("junit");
+        disabled.forEach(test -> recordDisabled(test[0], test[1]));
+        disabled.clear();
       }
       return server;
+    }
+
+    /** Records a disabled test as skipped. It does not start the server. */
+    synchronized void recordDisabled(String name, String reason) {
+      if (run == null) {
+        disabled.add(new String[] {name, reason});
+      } else {
+        run.endTest(run.startTest(name), "skipped", reason);
+      }
     }
 
     @Override

@@ -12,14 +12,22 @@ import io.github.apnsmock.TestProvider;
 import io.github.apnsmock.Wait;
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.regex.Pattern;
+import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.Disabled;
+import org.junit.jupiter.api.MethodOrderer;
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestMethodOrder;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
@@ -118,6 +126,13 @@ final class ApnsMockExtensionTest {
     assertTrue(run.stderr().isEmpty() || run.stderr().contains("exited with status 0"), run.stderr());
   }
 
+  @Test
+  void testsThatDoNotRunAreRecordedAsSkipped() {
+    Run run = run(selectClass(Skipping.class));
+    assertEquals(List.of(), run.summary().getFailures().stream().map(TestExecutionSummary.Failure::getException).toList());
+    assertEquals(1, run.summary().getTestsSucceededCount());
+  }
+
   private static void share(ApnsMockServer server) throws Exception {
     SERVERS.add(server.settings());
     assertEquals(List.of(), server.pushes());
@@ -171,6 +186,38 @@ final class ApnsMockExtensionTest {
     @ApnsMock(seed = 7)
     void seed(ApnsMockServer server) {
       assertTrue(server.report().startsWith("apns-mock: seed 7, profile healthy, 0 pushes"));
+    }
+  }
+
+  @ApnsMock(arguments = {"--environment", "production"})
+  @TestMethodOrder(MethodOrderer.MethodName.class)
+  static final class Skipping {
+    @Test
+    @Disabled("not today")
+    void a() {}
+
+    @Test
+    void b() {
+      Assumptions.abort("no network");
+    }
+
+    @Test
+    @Disabled
+    void c() {}
+
+    @Test
+    void d(ApnsMockServer server) throws Exception {
+      HttpRequest request = HttpRequest.newBuilder(server.adminUrl().resolve("/api/v1/runs/r1")).build();
+      String text = HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.ofString()).body();
+      String value = "(null|\"[^\"]*\")";
+      Pattern test = Pattern.compile("\"name\":\"(Skipping.\\w)[^{]*?\"outcome\":" + value + "[^{]*?\"message\":" + value);
+      List<String> found =
+          test.matcher(text).results().map(one -> one.group(1) + " " + one.group(2) + " " + one.group(3)).toList();
+      String skipped = " \"skipped\" ";
+      assertEquals(List.of(
+          "Skipping.a" + skipped + "\"not today\"", "Skipping.b" + skipped + "\"no network\"",
+          "Skipping.c" + skipped + "\"void io.github.apnsmock.junit.ApnsMockExtensionTest$Skipping.c() is @Disabled\"",
+          "Skipping.d null null"), found, text);
     }
   }
 
