@@ -16,11 +16,16 @@ function useApnsMock(options) {
   // Not console.error, to which Jest adds a stack trace.
   const print = (text) => process.stderr.write(`${text}\n`);
   beforeAll(() => session.start());
-  beforeEach(() => session.prepare(expect.getState().currentTestName, runningTest()));
+  beforeEach(() => {
+    const test = runningTest();
+    return session.prepare(expect.getState().currentTestName, test, test?.invocations);
+  });
   afterEach(() => {
     const test = runningTest();
     const errors = test?.errors ?? [];
-    return session.finish(errors.length > 0, print, [errors[0]].flat()[0], test);
+    // The number of times that jest.retryTimes repeats a failed test.
+    const isRepeatedIfFailed = test?.invocations <= globalThis[Symbol.for('RETRY_TIMES')];
+    return session.finish(errors.length > 0, print, [errors[0]].flat()[0], test, isRepeatedIfFailed);
   });
   afterAll(() => session.stop());
   return session.apns;

@@ -54,8 +54,8 @@ function useApnsMock(options) {
 /**
  * Returns the test of a context among those in a test or suite; undefined if it cannot be found.
  *
- * node:test does not offer this to hooks. They run as resources of `async_hooks` that name the test or suite in which they
- * are registered, and that has its tests.
+ * node:test does not offer this to hooks. They run as resources of `async_hooks` that name the test or suite in which
+ * they are registered, and that has its tests.
  */
 function testOf(context, parent) {
   const find = (test) => (test.signal === context.signal ? test : test.subtests?.map(find).find(Boolean));
@@ -64,7 +64,10 @@ function testOf(context, parent) {
 
 /** Returns the tests that have been skipped, and those in tests and suites. */
 function skippedOf(tests) {
-  return [...tests].flatMap((test) => [...(test.skipped && test.finished ? [test] : []), ...skippedOf(test.subtests ?? [])]);
+  return [...tests].flatMap((test) => {
+    const inner = skippedOf(test.subtests ?? []);
+    return test.skipped && test.finished ? [test, ...inner] : inner;
+  });
 }
 
 function endSkippedTest(session, test) {

@@ -48,10 +48,11 @@ class TestSession {
    *
    * @param {string} [name]
    * @param {object} [key] identifies the test at its end, for runners that run several at a time or in each other
+   * @param {number} [attempt] 1 for the first one
    */
-  async prepare(name, key = this) {
+  async prepare(name, key = this, attempt = 1) {
     const { profile = 'healthy', seed, scope } = this.#options;
-    await this.#run.startTest(key, name || 'test', scope);
+    await this.#run.startTest(key, (name || 'test') + (attempt > 1 ? ` #${attempt}` : ''), scope);
     await this.apns.reset();
     if (this.#options.profile !== undefined || seed !== undefined) await this.apns.profile(profile, { seed });
   }
@@ -65,6 +66,12 @@ class TestSession {
   /** Records the end of a test as `passed`, `failed` or `skipped`. */
   async endTest(outcome, error, key = this) {
     await this.#run?.endTest(key, outcome, error === undefined ? undefined : text(error));
+  }
+
+  /** Records the end of a failed test; one that the runner repeats as skipped, because only its last attempt counts. */
+  async endFailedTest(error, key, isRepeated) {
+    if (!isRepeated) await this.endTest('failed', error, key);
+    else await this.endTest('skipped', `repeated, because it has failed: ${text(error ?? '')}`, key);
   }
 
   /** Records a skipped test, unless that has been done: the runner calls no hooks after it, and maybe none before. */
@@ -85,17 +92,17 @@ class TestSession {
   }
 
   /** Checks a test that has passed so far, and prints the report if it fails or has failed already. */
-  async finish(hasFailed, print, failure, key) {
+  async finish(hasFailed, print, failure, key, isRepeatedIfFailed = false) {
     if (hasFailed) {
       await this.printReport(print);
-      await this.endTest('failed', failure, key);
+      await this.endFailedTest(failure, key, isRepeatedIfFailed);
       return;
     }
     try {
       await this.check();
     } catch (error) {
       await this.printReport(print);
-      await this.endTest('failed', error, key);
+      await this.endFailedTest(error, key, isRepeatedIfFailed);
       throw error;
     }
     await this.endTest('passed', undefined, key);

@@ -15,16 +15,33 @@ export function useApnsMock(options) {
   const session = new TestSession(options);
   beforeAll(() => session.start());
   beforeEach(async (context) => {
+    const { task } = context;
+    const { retryCount = 0, errors = [] } = task.result;
+    const former = errors.length; // those of former attempts
     context.onTestFailed(() => session.printReport(console.error));
-    context.onTestFinished(() => {
-      const { state, errors } = context.task.result;
-      return session.endTest(state === 'fail' ? 'failed' : 'passed', errors?.[0], context.task);
-    });
-    await session.prepare(nameOf(context.task), context.task);
+    context.onTestFinished(() => endTest(session, task, former));
+    await session.prepare(nameOf(task), task, retryCount + 1);
   });
   afterEach(() => session.check());
   afterAll(() => session.stop());
   return session.apns;
+}
+
+/** Records the end of an attempt, after which Vitest can repeat a failed test or turn its result around. */
+async function endTest(session, task, former) {
+  const { state, note, errors, retryCount = 0 } = task.result;
+  const error = errors?.[former];
+  const hasFailed = state === 'fail';
+  if (state === 'skip') {
+    await session.endTest('skipped', note, task);
+  } else if (hasFailed && retryCount < (task.retry?.count ?? task.retry ?? 0)) {
+    await session.endFailedTest(error, task, true);
+  } else if (task.fails) {
+    const unexpected = 'the test has passed, although it is expected to fail';
+    await session.endTest(hasFailed ? 'passed' : 'failed', hasFailed ? undefined : unexpected, task);
+  } else {
+    await session.endTest(hasFailed ? 'failed' : 'passed', error, task);
+  }
 }
 
 /** The name of a test with those of the suites around it. */

@@ -157,7 +157,8 @@ test('node:test: an unknown name in failOnFindings fails the test', async (conte
   assert.match(stdout, /hot-retry/);
 });
 
-test('Vitest: each test starts with a reset server, and a failed test prints the inbox', async (context) => {
+/** Returns a project folder in which a stub of Vitest can be imported too. */
+function vitestProject(context) {
   const folder = project(context);
   // Not a link to the package: the stub would not be found from its real path.
   const installed = path.join(folder, 'node_modules', 'apns-mock');
@@ -166,6 +167,11 @@ test('Vitest: each test starts with a reset server, and a failed test prints the
     fs.cpSync(path.join(packageFolder, part), path.join(installed, part), { recursive: true });
   }
   fs.cpSync(fixture('vitest-stub'), path.join(folder, 'node_modules', 'vitest'), { recursive: true });
+  return folder;
+}
+
+test('Vitest: each test starts with a reset server, and a failed test prints the inbox', async (context) => {
+  const folder = vitestProject(context);
   const reports = path.join(folder, 'reports');
   const { code, stdout, stderr } = await run(process.execPath, [path.join(folder, 'tests', 'vitest.suite.mjs')], {
     env: { ...environment(folder), APNS_MOCK_REPORTS: reports },
@@ -179,6 +185,39 @@ test('Vitest: each test starts with a reset server, and a failed test prints the
   ]);
   checkOutput(stderr + stdout, folder);
   checkReport(reportIn(reports));
+});
+
+test('Vitest: repeated, skipped and expectedly failing tests are recorded as Vitest reports them', async (context) => {
+  const folder = vitestProject(context);
+  const reports = path.join(folder, 'reports');
+  const suite = path.join(folder, 'tests', 'vitest-outcomes.suite.mjs');
+  const { code, stdout, stderr } = await run(process.execPath, [suite], { env: { APNS_MOCK_REPORTS: reports } });
+  assert.equal(code, 0, stderr);
+  assert.deepEqual(stdout.match(/^(pass|fail|skip): .*$/gm), [
+    'pass: passes later',
+    'fail: never passes',
+    'pass: is expected to fail',
+    'fail: passes against expectation',
+    'skip: skipped in its body',
+  ]);
+  const { tests, failures } = reportIn(reports);
+  assert.deepEqual(
+    tests.map(({ name, outcome, pushes }) => `${name}: ${outcome}, ${pushes} pushes`),
+    [
+      'passes later: skipped, 1 pushes',
+      'passes later #2: skipped, 1 pushes',
+      'passes later #3: passed, 1 pushes',
+      'never passes: skipped, 0 pushes',
+      'never passes #2: failed, 0 pushes',
+      'is expected to fail: passed, 0 pushes',
+      'passes against expectation: failed, 0 pushes',
+      'skipped in its body: skipped, 0 pushes',
+    ],
+  );
+  assert.deepEqual(
+    failures.map(({ message }) => message),
+    ['broken', 'the test has passed, although it is expected to fail'],
+  );
 });
 
 const jest = findCommand('jest');
