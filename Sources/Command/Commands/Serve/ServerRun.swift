@@ -15,6 +15,7 @@ struct ServerRun: Sendable {
   func run() async throws {
     let signals = try StopSignals(isStarting: true, reloadsProfiles: true)
     let export = try settings.exportOnExit.map { try ExportOnExit(to: $0, for: Setting.exportOnExit.flag) }
+    var createdExport: ServerExport?
     let server = try await StartedServer.start(settings, logger: logger) { portFile in
       signals.beginStandby { portFile?.remove() }
       if stopsAtEndOfInput {
@@ -24,12 +25,14 @@ struct ServerRun: Sendable {
         }
       }
     } whenListening: { state in
+      // Before the port file exists: a client that reads it at once starts a run, which must be newer than the export's.
+      createdExport = ServerExport(of: state, endsWithProgram: stopsAtEndOfInput)
       StartReport(state: state, settings: settings).warn(logger: logger)
       signals.endStart()
     }
     StartReport(state: server.state, settings: settings).announce(logger: logger)
     StartupPages.release()
-    let serverExport = ServerExport(of: server.state, endsWithProgram: stopsAtEndOfInput)
+    let serverExport = createdExport
 
     let faults = server.state.faults
     let reloading = Task {
