@@ -1,6 +1,6 @@
 // The attempts of pushes, and a strip with those of one: `12:03:05 503 → 12:03:06 503 → 12:03:09 200`.
 import { button, h } from "./dom.js";
-import { clockTime } from "./format.js";
+import { dayTime } from "./format.js";
 import { icon } from "./icons.js";
 import { isNamed } from "./seq.js";
 import { responseText } from "./summary.js";
@@ -32,7 +32,7 @@ export function attemptsStrip(attempts, record, open) {
     if (index) steps.push(h("span", { class: "attempt-gap", "aria-hidden": "true" }, pause(attempts[index - 1], attempt)));
     steps.push(button([icon(attempt.outcome), h("span", {}, responseText(attempt))], () => open(attempt.seq), {
       class: `attempt is-${attempt.outcome}`, "aria-current": attempt.seq === record.seq ? "true" : null,
-      title: `Attempt ${attempt.attempt} at ${clockTime(attempt.received_at)}`,
+      title: `Attempt ${attempt.attempt} at ${dayTime(attempt.received_at)}`,
       "aria-label": `Attempt ${attempt.attempt}, ${responseText(attempt)} ${attempt.outcome}`,
     }));
   }

@@ -26,7 +26,7 @@ const COLUMNS = [
   { id: "collapse", name: "Collapse id", sort: "collapse_id", width: 110, least: 60 },
   { id: "outcome", name: "Outcome", sort: "outcome", width: 90, least: 70 },
   { id: "seq", name: "Number", sort: "seq", width: 74, least: 52 },
-  { id: "clock", name: "Clock time", sort: "seq", width: 92, least: 92 },
+  { id: "clock", name: "Clock time", sort: "seq", width: 134, least: 92 },
   { id: "since", name: "Since start", sort: "seq", width: 84, least: 72 },
   { id: "time", name: "Time", sort: "seq", width: 54, least: 48 },
 ];

@@ -3,7 +3,7 @@ import { get, text } from "./api.js";
 import { showError } from "./copy.js";
 import { openDialog } from "./dialog.js";
 import { h, replace, table } from "./dom.js";
-import { clockTime, count, latency, pushes as pushCount, size } from "./format.js";
+import { count, dayTime, latency, pushes as pushCount, size } from "./format.js";
 import { differences, isExact } from "./jsondiff.js";
 import { headline, responseText } from "./summary.js";
 import { filterOf } from "./terms.js";
@@ -13,7 +13,7 @@ import { visible } from "./visible.js";
 export const MAX_COMPARED = 20;
 
 const ROWS = [
-  ["Time", (push) => clockTime(push.received_at)],
+  ["Time", (push) => dayTime(push.received_at)],
   ["Response", (push) => `${responseText(push)} ${push.served?.reason ?? ""}`.trim()],
   ["Outcome", (push) => push.outcome],
   ["Accepted by APNs", (push) => (push.accepted ? "yes" : "no")],

@@ -44,6 +44,14 @@ export function clockTime(text) {
     + `.${String(date.getMilliseconds()).padStart(3, "0")}`;
 }
 
+/** The local time of day with milliseconds, after the date if that is not today by the server's clock. */
+export function dayTime(text, now = serverNow()) {
+  const date = new Date(text);
+  if (Number.isNaN(date.getTime()) || date.toDateString() === new Date(now).toDateString()) return clockTime(text);
+  const year = date.getFullYear() === new Date(now).getFullYear() ? {} : { year: "numeric" };
+  return `${date.toLocaleDateString("en-GB", { day: "numeric", month: "short", ...year })} ${clockTime(text)}`;
+}
+
 /**
  * The time since `text` by the server's clock: `now`, `12 s`, `3 min`, `2 h`, then the date. For a later time, which a clock
  * that was moved back makes possible, the time of day.

@@ -1,6 +1,6 @@
 // One row of the list: cells in columns, or two lines if the list is narrow.
 import { h } from "./dom.js";
-import { ago, clockTime, fullTime, latency, numberOf, sinceStart, size, tail } from "./format.js";
+import { ago, dayTime, fullTime, latency, numberOf, sinceStart, size, tail } from "./format.js";
 import { icon } from "./icons.js";
 import { outcomeText } from "./outcomes.js";
 import { responseText, headline } from "./summary.js";
@@ -28,7 +28,7 @@ const CELLS = {
   collapse: (row) => row.apns?.collapse_id && term("collapse", row.apns.collapse_id, visible(row.apns.collapse_id, { limit: 64 })),
   outcome: (row) => h("span", { class: `word is-${row.outcome}` }, outcomeText(row.outcome)),
   seq: (row) => numberOf(row),
-  clock: (row) => h("time", { class: "row-clock", datetime: row.received_at, title: fullTime(row.received_at) }, clockTime(row.received_at)),
+  clock: (row) => h("time", { class: "row-clock", datetime: row.received_at, title: fullTime(row.received_at) }, dayTime(row.received_at)),
   since: (row) => h("span", { class: "row-clock", title: "Since the first push of the inbox" }, sinceStart(row.received_at)),
   time: (row) => time(row),
 };
@@ -108,5 +108,5 @@ export function nameOf(finding) {
 /** The label of a row for screen readers. */
 export function rowLabel(row, attempts = null) {
   return [`${outcomeText(row.outcome)}, ${responseText(row)}`, row.served?.reason, headline(row).text.slice(0, 120), row.apns?.topic || "no topic",
-    (row.attempt > 1 || attempts?.length > 1) && `attempt ${row.attempt}${attempts?.length > 1 ? ` of ${attempts.at(-1).attempt}` : ""}`, row.findings?.length > 0 && `findings: ${row.findings.map(nameOf).join(", ")}`, clockTime(row.received_at)].filter(Boolean).join(", ");
+    (row.attempt > 1 || attempts?.length > 1) && `attempt ${row.attempt}${attempts?.length > 1 ? ` of ${attempts.at(-1).attempt}` : ""}`, row.findings?.length > 0 && `findings: ${row.findings.map(nameOf).join(", ")}`, dayTime(row.received_at)].filter(Boolean).join(", ");
 }

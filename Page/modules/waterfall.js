@@ -3,7 +3,7 @@
 import { span, ticks } from "./charts/scale.js";
 import { serverNow } from "./clock.js";
 import { button, h } from "./dom.js";
-import { clockTime } from "./format.js";
+import { dayTime } from "./format.js";
 import { responseText } from "./summary.js";
 import { visible } from "./visible.js";
 
@@ -43,7 +43,7 @@ function row(one, before, { at, endOf, chosen, open }) {
     h("div", { class: "waterfall-line" },
       before && h("span", { class: `waterfall-wait${advised !== null && waited < advised / 2 ? " is-short" : ""}`, style: { left: `${at(endOf(before))}px`, width: `${Math.max(1, left - at(endOf(before)))}px` } }),
       h("span", { class: `waterfall-bar is-${one.outcome}`, style: { left: `${left}px`, width: `${Math.max(LEAST, at(endOf(one)) - left)}px` } })),
-    h("p", { class: "waterfall-text" }, button(`${one.attempt}: ${responseText(one)} ${one.served?.reason ?? ""}`.trim(), () => open(one.seq), { class: `link is-${one.outcome}`, title: `Open attempt ${one.attempt}, ${clockTime(one.received_at)}` }),
+    h("p", { class: "waterfall-text" }, button(`${one.attempt}: ${responseText(one)} ${one.served?.reason ?? ""}`.trim(), () => open(one.seq), { class: `link is-${one.outcome}`, title: `Open attempt ${one.attempt}, ${dayTime(one.received_at)}` }),
       h("span", { class: "quiet" }, visible(facts.join(" · "), { limit: 200 }))));
 }
 

@@ -5,12 +5,12 @@ import { comparison, statisticRows } from "../compare.js";
 import { showError } from "../copy.js";
 import { openDialog } from "../dialog.js";
 import { h } from "../dom.js";
-import { clockTime } from "../format.js";
+import { dayTime } from "../format.js";
 import { eventName } from "./marks.js";
 
 const ROWS = [
   ["State", (one) => one.state], ["Client", (one) => one.client], ["TLS", (one) => one.tls ?? "none"], ["Server name", (one) => one.sni ?? "–"], ["Certificate", (one) => one.certificate ?? "none"],
-  ["Began", (one) => clockTime(one.events[0]?.at) || "–"], ["Lasted", (one) => lasted(one)], ["Push rate", (one) => rate(one)],
+  ["Began", (one) => dayTime(one.events[0]?.at) || "–"], ["Lasted", (one) => lasted(one)], ["Push rate", (one) => rate(one)],
 ];
 
 export async function compareConnections(both) {

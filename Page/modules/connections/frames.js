@@ -1,7 +1,7 @@
 // The frames of a connection in order, in both directions: derived from the recorded pushes and the recorded events.
 import { get } from "../api.js";
 import { button, h, replace, table } from "../dom.js";
-import { clockTime, counted } from "../format.js";
+import { counted, dayTime } from "../format.js";
 import { quoted } from "../terms.js";
 import { visible } from "../visible.js";
 import { compareConnections } from "./compare.js";
@@ -98,7 +98,7 @@ export class Frames {
 
   row(row) {
     const name = h("span", { class: `frame-name frame-${(row.frame ?? "event").toLowerCase()}` }, row.frame ?? row.text);
-    return h("tr", { class: row.isEvent ? "is-event" : "" }, h("td", { class: "mono" }, clockTime(row.at)),
+    return h("tr", { class: row.isEvent ? "is-event" : "" }, h("td", { class: "mono" }, dayTime(row.at)),
       h("td", { class: "frame-client" }, row.fromClient ? name : ""), h("td", { class: "frame-arrow", "aria-label": row.isEvent || !row.frame ? null : row.fromClient ? "to the server" : "to the client" }, row.isEvent || !row.frame ? "" : row.fromClient ? "→" : "←"),
       h("td", {}, row.fromClient ? "" : name), h("td", {}, row.stream ? button(String(row.stream), () => this.actions.open(row.seq), { class: "small plain-button", "aria-label": `Stream ${row.stream}: open push ${row.seq}` }) : ""),
       h("td", { class: "wrap" }, visible(row.detail, { limit: 200 })), h("td", { class: "quiet" }, row.isRecorded ? "recorded" : "derived"));

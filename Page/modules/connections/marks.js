@@ -1,6 +1,6 @@
 // The events of a connection on the time line. Events that would overlap are one mark.
 import { h } from "../dom.js";
-import { clockTime } from "../format.js";
+import { dayTime } from "../format.js";
 
 const NAMES = { accepted: "TCP", handshake: "TLS", settings: "SETTINGS", goaway: "GOAWAY", reset: "RESET", fault: "FAULT", closed: "closed" };
 const IMPORTANT = ["goaway", "reset", "fault"];
@@ -25,7 +25,7 @@ export function marks(events, window, width) {
     const isLast = left > width - LABEL;
     return h("span", {
       class: `lane-mark event-${main.event}${isLast ? " is-last" : ""}`, style: isLast ? { right: `${Math.max(0, width - left)}px` } : { left: `${left}px` },
-      title: here.map((event) => `${clockTime(event.at)} ${eventName(event.event)} ${event.detail ?? ""}`.trim()).join("\n"),
+      title: here.map((event) => `${dayTime(event.at)} ${eventName(event.event)} ${event.detail ?? ""}`.trim()).join("\n"),
     }, eventName(main.event), here.length > 1 && ` and ${here.length - 1} more`);
   });
 }

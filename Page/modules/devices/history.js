@@ -1,6 +1,6 @@
 // The pushes to a device, newest first: which replaced which, how the badge changed, and how each was delivered.
 import { button, h, table } from "../dom.js";
-import { clockTime, count } from "../format.js";
+import { count, dayTime } from "../format.js";
 import { apsOf, headline, responseText } from "../summary.js";
 import { visible } from "../visible.js";
 
@@ -9,7 +9,7 @@ export function history(page, open) {
   const rows = changes(page.items);
   return h("section", { class: "card" }, h("h3", {}, "Received pushes"), rows.length === 0 ? h("p", { class: "quiet" }, "No pushes to its device tokens.")
     : table("Received pushes", ["Push", "Time", "Content", "Delivery", h("span", { class: "cell-number" }, "Badge"), "Replaces"], rows.map(({ push, badge, replaces }) => [
-        button(`#${push.seq}`, () => open(push.seq), { class: "link", data: { key: `history-${push.seq}` } }), h("td", { class: "mono" }, clockTime(push.received_at)),
+        button(`#${push.seq}`, () => open(push.seq), { class: "link", data: { key: `history-${push.seq}` } }), h("td", { class: "mono" }, dayTime(push.received_at)),
         h("td", { class: "cell-text" }, visible(headline(push).text, { limit: 80 })),
         push.accepted ? push.delivery ?? "not known" : h("span", { class: "no" }, `${responseText(push)} ${push.served?.reason ?? push.outcome}`),
         h("td", { class: "cell-number" }, badge), replaces && button(`#${replaces}`, () => open(replaces), { class: "link", data: { key: `replaced-${push.seq}` }, "aria-label": `Replaces push ${replaces}` })]), { kind: "is-dense" }),

@@ -2,7 +2,7 @@
 import { TimeChart } from "../charts/timechart.js";
 import { copy } from "../copy.js";
 import { button, h, replace, table } from "../dom.js";
-import { clockTime, count, fullTime, pushes as pushCount, tail } from "../format.js";
+import { count, dayTime, fullTime, pushes as pushCount, tail } from "../format.js";
 import { icon } from "../icons.js";
 import { go } from "../route.js";
 import { quoted } from "../terms.js";
@@ -80,7 +80,7 @@ export class ReportPanel {
   lines(items, test = null) {
     return h("ul", { class: "report-pushes" }, items.map((one) => h("li", {},
       button(`#${one.seq}`, () => this.actions.open(one.seq), { class: "small", "aria-label": `Open push ${one.seq}` }),
-      h("span", { class: `badge is-${one.outcome}` }, icon(one.outcome), visible(one.response, { limit: 100 })), h("time", { class: "quiet", datetime: one.received_at }, clockTime(one.received_at)),
+      h("span", { class: `badge is-${one.outcome}` }, icon(one.outcome), visible(one.response, { limit: 100 })), h("time", { class: "quiet", datetime: one.received_at }, dayTime(one.received_at)),
       one.attempt > 1 && h("span", { class: "chip" }, `attempt ${one.attempt}`), visible(one.topic ?? "no topic", { limit: 100 }), h("span", { class: "mono quiet" }, visible(tail(one.device_token), { limit: 20 })),
       one.rule && h("span", { class: "chip" }, "rule", visible(one.rule, { limit: 80 })), one.test && one.test !== test && h("span", { class: "quiet" }, "in ", visible(one.test, { limit: 200 })),
       one.detail && h("p", {}, visible(one.detail, { limit: 600 })))));

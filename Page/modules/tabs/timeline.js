@@ -4,7 +4,7 @@ import { eventName } from "../connections/marks.js";
 import { Tracks } from "../connections/tracks.js";
 import { serverNow } from "../clock.js";
 import { h, replace, table } from "../dom.js";
-import { clockTime, count, counted } from "../format.js";
+import { count, counted, dayTime } from "../format.js";
 import { visible } from "../visible.js";
 import { ATTEMPT_FIELDS, waterfall } from "../waterfall.js";
 
@@ -52,7 +52,7 @@ function extent(pushes) {
 }
 
 function eventTable(connection) {
-  return [table("Connection events", ["Time", "Event", "Details"], (connection.events ?? []).map((event) => [h("td", { class: "mono" }, clockTime(event.at)),
+  return [table("Connection events", ["Time", "Event", "Details"], (connection.events ?? []).map((event) => [h("td", { class: "mono" }, dayTime(event.at)),
     h("span", { class: `event-name event-${event.event}` }, eventName(event.event)), h("td", { class: "wrap" }, visible(event.detail ?? ""))])),
   connection.events_dropped > 0 && h("p", { class: "quiet" }, `Not stored: ${counted(connection.events_dropped, "event")} between the first and the last`)];
 }
