@@ -49,8 +49,8 @@ export function setToken(given) {
   token = given;
 }
 
-/** Sends a request and returns the response; asks for the token until it is valid. */
-export async function request(method, path, { query, body, signal, headers } = {}) {
+/** Sends a request and returns the response; asks for the token until it is valid. It fails if the response takes longer than `limit` milliseconds. */
+export async function request(method, path, { query, body, signal, headers, limit } = {}) {
   const url = "/api/v1" + path + (query ? "?" + new URLSearchParams(query) : "");
   for (;;) {
     const used = token;
@@ -58,7 +58,7 @@ export async function request(method, path, { query, body, signal, headers } = {
     if (used !== null) sent.authorization = `Bearer ${used}`;
     if (body !== undefined) sent["content-type"] ??= "application/json";
     const response = await (takeEarly(url) ?? fetch(url, {
-      method, signal, headers: sent, cache: "no-store",
+      method, signal: limit ? AbortSignal.any([signal, AbortSignal.timeout(limit)].filter(Boolean)) : signal, headers: sent, cache: "no-store",
       body: body === undefined || typeof body === "string" || body instanceof Blob ? body : JSON.stringify(body),
     })).catch((error) => {
       throw error.name === "AbortError" ? error : new Error("The server does not respond. Check that it runs, then try again.", { cause: error });

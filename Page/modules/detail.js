@@ -23,6 +23,9 @@ import { verdictTab } from "./tabs/verdict.js";
 import { previewTab } from "./preview/preview.js";
 import { visible } from "./visible.js";
 
+const PENDING = 200; // milliseconds after which a push that loads is named instead of the former one
+const LIMIT = 10000; // milliseconds after which a request for a push fails
+
 const BUILDERS = {
   preview: previewTab, payload: payloadTab, headers: headersTab, auth: authTab, verdict: verdictTab, timeline: timelineTab,
 };
@@ -39,6 +42,8 @@ export class Detail {
     this.record = null;
     this.attempts = [];
     this.tab = "preview";
+    this.pending = null; // the timer of the push that is loaded
+    this.hasFailed = false; // whether the server did not send the wanted push
     this.reloadAttempts = throttled(() => this.record && this.loadAttempts(this.record), 500);
     this.element = h("section", { class: "detail", "aria-label": "Selected push" });
     this.showNothing();
@@ -47,6 +52,7 @@ export class Detail {
   showNothing({ isFirstTime = false } = {}) {
     this.record = null;
     this.wanted = null;
+    this.endLoading();
     this.element.classList.toggle("is-welcome", isFirstTime);
     if (isFirstTime) return replace(this.element, this.welcome);
     if (!this.element.contains(this.overview.element)) {
@@ -60,18 +66,25 @@ export class Detail {
   /** Shows a push, given by its seq or by a link. */
   async show(push, tab) {
     this.tab = tab;
-    if (this.record?.seq === push) return this.draw();
+    if (this.record?.seq === push) {
+      this.wanted = push;
+      this.endLoading();
+      return this.draw();
+    }
+    // Another tab of a push that is loaded already.
+    if (this.pending !== null && this.wanted === push) return;
     const wanted = (this.wanted = push);
+    this.endLoading();
+    this.pending = setTimeout(() => this.showPending(push), PENDING);
     let record;
     try {
       record = await this.load(push);
     } catch (error) {
       if (this.wanted !== wanted) return;
-      this.record = null;
-      return replace(this.element, this.closer(),
-        h("div", { class: "detail-empty" }, h("p", {}, error.message), h("p", { class: "quiet" }, error.hint)));
+      return this.showFailure(push, error);
     }
     if (this.wanted !== wanted) return;
+    this.endLoading();
     this.element.classList.remove("is-welcome");
     this.record = record;
     // Keeps the known attempts when switching between them.
@@ -81,18 +94,55 @@ export class Detail {
     this.loadAttempts(record);
   }
 
+  /** Names the push that is loaded, without actions: those of the former push would not concern it. */
+  showPending(push) {
+    this.record = null;
+    this.element.classList.remove("is-welcome");
+    this.element.setAttribute("aria-busy", "true");
+    const hadFocus = this.element.contains(document.activeElement);
+    replace(this.element, h("header", { class: "detail-head" }, h("div", { class: "detail-line" },
+      h("h2", { class: "detail-title", tabindex: "-1" }, `Loading push ${nameOfPush(push)} …`), this.closer())));
+    if (hadFocus) this.element.querySelector("h2").focus();
+  }
+
+  /** Shows why a push is not loaded; a button requests it again if the server may have it. */
+  showFailure(push, error) {
+    this.endLoading();
+    this.record = null;
+    this.hasFailed = !(error.status < 500);
+    this.element.classList.remove("is-welcome");
+    replace(this.element, this.closer(), h("div", { class: "detail-empty", role: "alert" }, h("p", {}, this.hasFailed && `Push ${nameOfPush(push)}: `, error.message), error.hint && h("p", { class: "quiet" }, error.hint),
+      this.hasFailed && button("Try again", () => this.show(push, this.tab))));
+  }
+
+  /** Requests a push again that the server did not send. */
+  retry() {
+    if (this.hasFailed && this.wanted !== null) this.show(this.wanted, this.tab);
+  }
+
+  endLoading() {
+    clearTimeout(this.pending);
+    this.pending = null;
+    this.hasFailed = false;
+    this.element.removeAttribute("aria-busy");
+  }
+
   /** Loads a push by its seq, or by a link. A link to a push that another inbox had finds the one with its apns-id. */
   async load(push) {
-    if (isSeq(push)) return get(`/pushes/${push}`);
+    const options = { limit: LIMIT };
+    if (isSeq(push)) return get(`/pushes/${push}`, undefined, options);
     const { id, attempt, seq } = partsOf(push);
     if (seq !== null) {
-      const named = await get(`/pushes/${seq}`).catch(() => null);
+      const named = await get(`/pushes/${seq}`, undefined, options).catch((error) => {
+        if (error.status < 500) return null;
+        throw error;
+      });
       if (named?.apns?.id?.toLowerCase() === id.toLowerCase()) return named;
       showMessage(`#${seq} is not the push of this link here; this is ${attempt ? `attempt ${attempt}` : "the newest push"} with its apns-id`, true);
     }
-    if (attempt === null) return get(`/pushes/${encodeURIComponent(id)}`);
-    const page = await get("/pushes", { q: `id:${quoted(id)} attempt:${attempt} kind:*`, order: "desc", limit: 1 });
-    return page.items[0] ?? get(`/pushes/${encodeURIComponent(id)}`);
+    if (attempt === null) return get(`/pushes/${encodeURIComponent(id)}`, undefined, options);
+    const page = await get("/pushes", { q: `id:${quoted(id)} attempt:${attempt} kind:*`, order: "desc", limit: 1 }, options);
+    return page.items[0] ?? get(`/pushes/${encodeURIComponent(id)}`, undefined, options);
   }
 
   /** Loads the attempts with the same key, from the latest first attempt on. */
@@ -109,7 +159,8 @@ export class Detail {
   }
 
   drawAttempts() {
-    replace(this.strip, attemptsStrip(this.attempts, this.record, this.actions.open),
+    const steps = attemptsStrip(this.attempts, this.record, this.actions.open);
+    replace(this.strip, steps && h("div", { class: "attempts-list" }, steps),
       this.attempts.length > 1 && button("Side by side", () => compareAttempts(this.attempts.map((one) => one.seq)), { class: "small", title: "Show the attempts side by side" }));
   }
 
@@ -122,6 +173,11 @@ export class Detail {
       this.draw();
     }
     if (record.push_key === this.record.push_key) this.reloadAttempts();
+  }
+
+  /** Draws the push again, if one is shown. */
+  redraw() {
+    if (this.record) this.draw();
   }
 
   /** The attempt `step` after the one shown; null at the ends. */
@@ -192,7 +248,8 @@ export class Detail {
 
   /** Opens the form that edits a copy of a push: the one shown, or another if there is none. */
   edit(other = null) {
-    const seq = this.record?.seq ?? other;
+    // While a push is loaded, the former one may still be visible.
+    const seq = this.pending === null ? this.record?.seq ?? other : isSeq(this.wanted) ? this.wanted : null;
     if (seq === null) return;
     this.compose(seq);
   }
@@ -212,7 +269,7 @@ export class Detail {
   }
 
   copyID() {
-    if (this.record) copy(this.record.apns?.id ?? String(this.record.seq), "the apns-id");
+    if (this.record && this.pending === null) copy(this.record.apns?.id ?? String(this.record.seq), "the apns-id");
   }
 
   copyText(what, name) {
@@ -238,4 +295,11 @@ export class Detail {
     event.preventDefault();
     this.actions.tab(TABS[(TABS.indexOf(this.tab) + step + TABS.length) % TABS.length]);
   }
+}
+
+/** How a push that is not loaded is named: by its number, or by the apns-id of a link. */
+function nameOfPush(push) {
+  if (isSeq(push)) return `#${push}`;
+  const { id, seq } = partsOf(push);
+  return seq === null ? id : `#${seq}`;
 }

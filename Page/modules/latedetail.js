@@ -26,6 +26,8 @@ export class LateDetail {
   showNothing(...values) { this.call("showNothing", ...values); }
   compose() { this.call("compose"); }
   edit(...values) { this.call("edit", ...values); }
+  redraw() { this.detail?.redraw(); }
+  retry() { this.detail?.retry(); }
   copyID() { this.detail?.copyID(); }
   update(record) { this.detail?.update(record); }
   adjacentAttempt(step) { return this.detail?.adjacentAttempt(step) ?? null; }

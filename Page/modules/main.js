@@ -43,6 +43,7 @@ const main = document.getElementById("main");
 
 const reachability = new Reachability();
 let connectionState = "lost";
+let wasLive = false;
 function showLive() {
   bar.setLive(inbox.isPaused ? "paused" : connectionState, inbox.waiting);
   const number = inbox.waiting + inbox.unseen;
@@ -75,10 +76,14 @@ const live = new Live((event, data) => {
   if (shown.view === "faults") refreshFaults();
   else panels[shown.view]?.refresh?.();
 }, (now) => {
+  const isBack = now === "live" && connectionState !== "live" && wasLive;
+  wasLive ||= now === "live";
   connectionState = now;
   reachability.set(now);
   showLive();
   if (now === "live" && inbox.hasFailed) inbox.reload();
+  if (now === "live") detail.retry();
+  if (isBack) panels[shown.view]?.load?.();
   if (now === "live" && early.isUsed) {
     early.isUsed = false;
     started.then(catchUp);
@@ -94,8 +99,19 @@ setInterval(recount, 5000);
 const readClock = throttled(() => serverClock.readClock().then((clock) => {
   bar.setClock(clock);
   inbox.list.refreshTimes();
+  drawDay();
 }, () => {}), 500);
 setInterval(() => !document.hidden && readClock(), 10000);
+
+let drawnDay = new Date().toDateString();
+/** Draws times with or without their date, after the day of the server's clock has changed. */
+function drawDay() {
+  const day = new Date(serverClock.serverNow()).toDateString();
+  if (day === drawnDay) return;
+  drawnDay = day;
+  inbox.list.drawAgain();
+  detail.redraw();
+}
 
 const show = showViews(main, panels, inbox, { more: {
   "n": () => detail.compose(), ".": () => inbox.togglePause(), "e": () => shown.view === "inbox" && detail.edit(inbox.list.selected),

@@ -16,7 +16,7 @@ export class RecentTokens {
   constructor(actions) {
     this.actions = actions;
     this.cards = new Map(); // by device token: {element, text}
-    this.note = h("p", { class: "quiet" });
+    this.note = h("p", { class: "quiet" }, "Loading …");
     this.list = h("div", { class: "devices" });
     this.element = h("div", { class: "recent-tokens" }, this.note, this.list);
   }

@@ -31,7 +31,8 @@ export class ConnectionsPanel {
     this.onlySearch = h("input", { type: "checkbox", on: { change: () => this.find() } });
     this.searchLine = h("label", { class: "choice-line", hidden: true }, this.onlySearch, h("span", {}));
     this.summary = h("p", { class: "quiet" });
-    this.notice = h("p", { class: "notice" }, "No connections yet.");
+    this.notice = h("p", { class: "notice" }, "Loading …");
+    this.tracks.element.hidden = true; // until the connections are loaded
     this.element = h("section", { class: "panel is-wide", "aria-label": "Connections" },
       h("header", { class: "panel-head" }, h("h2", {}, "Connections"),
         hasServer() && h("div", { class: "panel-actions" },
@@ -69,10 +70,11 @@ export class ConnectionsPanel {
       for (const push of newest.items) times.push(Date.parse(push.finished_at ?? push.received_at));
       const [from, until] = times.reduce(([low, high], time) => [Math.min(low, time), Math.max(high, time)], [Infinity, -Infinity]);
       const margin = Math.max(5, (until - from) * 0.01);
-      this.limits = [Math.floor(from - margin), Math.ceil(until + margin)];
+      this.limits = [Math.floor(from - margin), Math.ceil(until + margin), until];
       this.draw();
     } catch (error) {
       this.notice.hidden = false;
+      this.notice.classList.add("is-error");
       replace(this.notice, error.message);
     }
   }

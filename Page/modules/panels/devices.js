@@ -23,7 +23,7 @@ export class DevicesPanel {
     this.channels = new ChannelList(all, (total) => this.setTotal("channels", total));
     this.tabs = h("div", { class: "chips", role: "group", "aria-label": "Devices and channels" });
     this.registered = h("div", { class: "device-panes" }, this.list.element, this.detail.element);
-    this.body = h("div", {});
+    this.body = h("div", {}, h("p", { class: "notice" }, "Loading …"));
     this.notice = h("p", { class: "notice is-error", hidden: true });
     this.element = h("section", { class: "panel is-wide", "aria-label": "Devices" },
       h("header", { class: "panel-head" }, h("h2", {}, "Devices"), this.tabs), this.notice, this.body);
@@ -65,6 +65,7 @@ export class DevicesPanel {
     } catch (error) {
       this.notice.hidden = false;
       replace(this.notice, error.message);
+      if (this.part === null) replace(this.body);
     }
   }
 

@@ -17,7 +17,7 @@ export class FindingsPanel {
   constructor(actions) {
     this.actions = actions;
     this.open = new Set(); // the kinds whose commands are shown
-    this.list = h("div", { class: "finding-list" });
+    this.list = h("div", { class: "finding-list" }, h("p", { class: "notice" }, "Loading …"));
     this.partial = h("p", { class: "quiet", hidden: true });
     this.element = h("section", { class: "panel", "aria-label": "Findings" }, h("header", { class: "panel-head" }, h("h2", {}, "Findings")),
       h("p", { class: "quiet" }, "What this provider does wrong, or will do wrong with APNs. Findings never change a response."), this.partial, this.list);

@@ -48,7 +48,7 @@ export class OverviewPanel {
     this.content.setAttribute("aria-busy", String(!isCounted));
     this.scope.hidden = !isCounted || (!q && !counts.part);
     replace(this.notice, problem ? h("p", { class: "notice is-error" }, visible([problem.message, shortHint(problem)].filter(Boolean).join(" — "), { limit: 500 }))
-      : isCounted && !counts.found.matched && this.empty(counts.found, q, counts.part));
+      : counts === null ? h("p", { class: "notice" }, "Loading …") : isCounted && !counts.found.matched && this.empty(counts.found, q, counts.part));
     if (isCounted) this.show(counts.found, q, counts.part);
   }
 

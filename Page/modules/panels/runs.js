@@ -21,7 +21,7 @@ export class RunsPanel {
     this.filter = h("input", { type: "search", placeholder: "Name, label or outcome", "aria-label": "Filter runs", on: { input: () => this.drawList() } });
     this.choice = h("select", { "aria-label": "Compare with", on: { change: () => { this.baseline = this.choice.value; this.load(); } } });
     this.tools = h("div", { class: "field-row" });
-    this.content = h("div", { class: "runs-content" });
+    this.content = h("div", { class: "runs-content" }, h("p", { class: "notice" }, "Loading …"));
     this.element = h("section", { class: "panel runs", "aria-label": "Runs" },
       h("header", { class: "panel-head" }, h("h2", {}, "Runs"), this.tools), this.content);
     this.load = oneAtATime(() => this.read());
