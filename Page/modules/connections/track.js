@@ -5,7 +5,7 @@ import { span } from "../charts/scale.js";
 import { stack } from "../charts/stack.js";
 import { serverNow } from "../clock.js";
 import { h, svg } from "../dom.js";
-import { clockTime, pushes as pushCount } from "../format.js";
+import { dayTime, pushes as pushCount } from "../format.js";
 import { OUTCOMES } from "../outcomes.js";
 import { responseText } from "../summary.js";
 import { arrange } from "./bars.js";
@@ -21,7 +21,7 @@ const MAX_BARS = 120;
 const MAX_CONCURRENT = 40;
 const FIELDS = "seq,received_at,finished_at,outcome,delivery,connection.stream,served,fault.rule";
 
-/** Loads what the row of a connection shows: `{pushes}` or `{timeline}`, and `matched`. */
+/** Loads what the row of a connection shows: `{pushes}` or `{timeline}`, and `matched`; `isRemoved` if the inbox has none of its pushes any more. */
 export async function loadTrack(connection, { from, until, isAll }, width) {
   const query = { connection: connection.id, since: new Date(from).toISOString(), until: new Date(until).toISOString() };
   const [page, before] = await Promise.all([
@@ -31,7 +31,9 @@ export async function loadTrack(connection, { from, until, isAll }, width) {
   ]);
   if (page.matched !== null && page.matched <= MAX_BARS) {
     const running = before.items.filter((push) => push.outcome === "pending" || Date.parse(push.finished_at) > from).reverse();
-    return { matched: page.matched, pushes: [...running, ...page.items.filter((push) => running.every((one) => one.seq !== push.seq))] };
+    const pushes = [...running, ...page.items.filter((push) => running.every((one) => one.seq !== push.seq))];
+    const isRemoved = !pushes.length && connection.pushes > 0 && !(await get("/pushes", { connection: connection.id, limit: 1, fields: "seq" })).items.length;
+    return { matched: page.matched, pushes, isRemoved };
   }
   const stats = await get("/stats", { ...query, buckets: Math.min(300, Math.max(20, Math.floor(width / 6))) });
   return { matched: stats.matched, timeline: stats.timeline };
@@ -48,7 +50,7 @@ export function track(connection, data, window, width, { chosen = null, ...actio
   if (data?.error) parts.push(h("p", { class: "track-note" }, data.error));
   else if (data?.pushes?.length) parts.push(bars(connection, data.pushes, at, chosen?.seq, actions));
   else if (data?.timeline?.start) parts.push(columns(data, at, width));
-  else if (data) parts.push(h("p", { class: "track-note" }, connection.pushes ? "no pushes in this time" : "no pushes"));
+  else if (data) parts.push(h("p", { class: "track-note" }, data.isRemoved ? "its pushes were removed from the inbox" : connection.pushes ? "no pushes in this time" : "no pushes"));
   return parts;
 }
 
@@ -74,7 +76,7 @@ function bars(connection, items, at, chosen, actions) {
     };
     return h("div", {
       role: "option", id: `bar-${connection.id}-${index}`, class: `lane-bar is-${worst}${many ? " is-many" : ""}${deliveryClass(bar.pushes)}`,
-      title: `${text}, ${clockTime(first.received_at)}, ${span(last.until - first.from)}`, "aria-label": text, "aria-selected": "false", "aria-current": bar.pushes.some((push) => push.seq === chosen) ? "true" : null, on: { click: act },
+      title: `${text}, ${dayTime(first.received_at)}, ${span(last.until - first.from)}`, "aria-label": text, "aria-selected": "false", "aria-current": bar.pushes.some((push) => push.seq === chosen) ? "true" : null, on: { click: act },
       style: { left: `${bar.left}px`, width: `${bar.right - bar.left}px`, top: `${bar.row * step}px`, height: `${step - 4}px`, ...(many ? { background: stripes(bar, at) } : {}) },
     });
   });

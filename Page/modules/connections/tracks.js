@@ -8,6 +8,7 @@ import { TimeWindow } from "./window.js";
 
 const HEAD = 176; // the width of the labels in pixels
 const NARROW = 640;
+const MARGIN = 600; // milliseconds of the last minute after the newest event
 
 export class Tracks {
   /** `actions`: `open(seq)`, `search(q)`, and `select(id)` if a connection can be selected. `chosen`: the push that is marked, as `{seq, at}`. */
@@ -15,6 +16,7 @@ export class Tracks {
     this.actions = actions;
     this.chosen = chosen;
     this.connections = [];
+    this.newest = 0;
     this.version = 0; // counts how often the connections were shown
     this.selected = null;
     this.rows = new Map(); // by the id of the connection: {element, track, key, data}
@@ -37,7 +39,7 @@ export class Tracks {
       act("Zoom in", "+", () => this.zoom(2)), act("Zoom out", "−", () => this.zoom(0.5)),
       button("All", () => this.window.showAll(), { class: "small" }),
       this.chosen && button("This push", () => this.showChosen(), { class: "small" }),
-      !this.chosen && button("Last minute", () => this.window.show(this.window.all[1] - 60000, this.window.all[1]), { class: "small" }), this.rangeText);
+      !this.chosen && button("Last minute", () => this.window.show(this.newest + MARGIN - 60000, this.newest + MARGIN), { class: "small" }), this.rangeText);
   }
 
   get isNarrow() { return this.box.clientWidth < NARROW; }
@@ -47,9 +49,10 @@ export class Tracks {
   /** What the data of a row depends on, besides the connection. */
   get key() { return `${this.window.from} ${this.window.until} ${this.width} ${this.version}`; }
 
-  /** Shows connections, newest first. */
-  show(connections, from, until) {
+  /** Shows connections, newest first. `newest`: the time of the newest event, after which the time line has a margin. */
+  show(connections, from, until, newest = until) {
     this.connections = connections;
+    this.newest = newest;
     this.window.setLimits(from, until);
     const ids = new Set(connections.map((one) => one.id));
     for (const [id, row] of this.rows) {

@@ -293,3 +293,32 @@ def test_channels_are_created_and_removed(start, open_page):
     view.page.get_by_role("button", name="Remove the channel").click()
     view.page.get_by_role("dialog").get_by_role("button", name="Remove the channel").click()
     view.page.get_by_text("No broadcast channels.").wait_for()
+
+
+def test_the_last_minute_of_a_long_time_line_has_the_newest_push(start, open_page, provider, device):
+    server = start()
+    one = provider(server)
+    one.alert(device, "First")
+    server.api("POST", "/clock/advance", {"by": "300m"})
+    one.alert(device, "Last")
+    view = open_page(server, "/?view=connections").live()
+    view.page.locator(".lane-bar").first.wait_for()
+    view.page.get_by_role("button", name="Last minute").click()
+    view.page.locator(".tracks-range", has_text="zoom").wait_for()
+    view.page.locator(".track[aria-busy=true]").wait_for(state="detached")
+    view.page.locator(".lane-bar[aria-label^='#2,']").wait_for()
+    assert view.page.get_by_text("no pushes in this time").count() == 0
+
+
+def test_a_connection_whose_pushes_were_removed_says_so(start, open_page, provider, device):
+    server = start()
+    one, other = provider(server), provider(server)
+    for number in range(3):
+        one.alert(device, f"Number {number}")
+    server.api("POST", "/reset", {"inbox": True})
+    other.alert(device, "After the reset")
+    view = open_page(server, "/?view=connections").live()
+    row = view.page.get_by_role("region", name="Connection c1")
+    row.get_by_text("its pushes were removed from the inbox").wait_for()
+    assert "3 pushes" in row.inner_text()
+    view.page.get_by_role("region", name="Connection c2").locator(".lane-bar").wait_for()
