@@ -52,7 +52,7 @@ export class Inbox {
     this.searched = null;
     this.selectedCount = h("span", {});
     this.fold = button("Group retries", () => go({ fold: !shown.fold }), { class: "small choice", title: "One row for all attempts of a push" });
-    this.toolbar = new Toolbar(this.list, this.records, { query: () => this.records.q, onChange: () => this.refresh({ isForced: true }), onSize: (number) => this.showSize(number) });
+    this.toolbar = new Toolbar(this.list, this.records, { query: () => this.records.q, onChange: () => this.refresh({ isForced: true }), onSize: (...size) => this.showSize(...size) });
     this.old = h("p", { class: "old-results", role: "status", hidden: true });
     const pane = h("div", { class: "list-pane" }, this.search.element, this.old,
       h("div", { class: "list-head" }, h("p", { class: "list-count", role: "status" }, this.count, this.selectedCount),
@@ -284,8 +284,8 @@ export class Inbox {
     return `${matched === null ? "at least " : ""}${of ? `${count(known)}${of} pushes` : pushes(known)}`;
   }
 
-  showSize(number) {
-    const text = number > 1 ? `, ${count(number)} selected` : "";
+  showSize(number, isLoading) {
+    const text = number > 1 ? `, ${count(number)} selected${isLoading ? ", loading the others …" : ""}` : "";
     if (this.selectedCount.textContent !== text) this.selectedCount.textContent = text;
   }
 

@@ -212,6 +212,21 @@ export class Records {
     this.onChange();
   }
 
+  /** Loads the seq numbers of all pushes of a list that is loaded in parts. */
+  async loadAll() {
+    if (!this.isPartial) return this.loadRest();
+    this.rest?.abort();
+    const controller = (this.rest = new AbortController());
+    try {
+      const { seqs } = await this.loadOrder({ ...filterOf(this.q), before: this.next }, "-seq", controller.signal);
+      for (const seq of seqs) this.loaded.push(seq);
+      Object.assign(this, { isPartial: false, next: null, expected: this.loaded.length });
+    } finally {
+      if (this.rest === controller) this.rest = null;
+    }
+    return this.onChange();
+  }
+
   /** Loads the next part of a long list. Returns its seq numbers. */
   async loadPart(filter, signal) {
     const page = await get("/pushes", { ...filter, order: "desc", limit: PART, fields: ROW_FIELDS, within: WITHIN }, { signal });

@@ -1,4 +1,5 @@
 // The selected pushes of the list: one, several, or all that match the search.
+import { showError } from "./copy.js";
 import { isNamed } from "./seq.js";
 
 export class Selection {
@@ -18,6 +19,11 @@ export class Selection {
 
   get size() {
     return this.seqs.size;
+  }
+
+  /** Whether the others of a list are loaded of which all are selected. */
+  get isLoading() {
+    return this.allThrough !== null;
   }
 
   has(seq) {
@@ -77,6 +83,14 @@ export class Selection {
     this.allThrough = this.records.newest;
     this.allOf = this.records.loaded;
     this.addLoaded();
+    if (this.allThrough === null) return;
+    const { allOf } = this;
+    this.records.loadAll().catch((error) => {
+      if (error.name === "AbortError" || this.allOf !== allOf || this.allThrough === null) return;
+      this.allThrough = null;
+      showError(error);
+      this.onChange();
+    });
   }
 
   /** Selects the other pushes of a list of which all were selected, as far as they are known now. */
@@ -87,7 +101,7 @@ export class Selection {
     if (this.allThrough === null) return;
     const known = records.seqsBetween(0, records.length - 1);
     this.seqs = new Set(known.filter((seq) => isNamed(seq) || seq <= this.allThrough));
-    if (known.length === records.length || records.isPartial) this.allThrough = null;
+    if (known.length === records.length) this.allThrough = null;
     this.onChange();
   }
 

@@ -8,7 +8,7 @@ import { clearPushes, exportPushes, importFile } from "./transfer.js";
 export class Toolbar {
   /**
    * `callbacks`: `query()` returns the search of the list, `onChange()` is called after pushes were removed or added,
-   * `onSize(number)` with the number of selected pushes.
+   * `onSize(number, isLoading)` with the number of selected pushes, and whether others are added as soon as they are loaded.
    */
   constructor(list, records, callbacks) {
     this.list = list;
@@ -70,7 +70,7 @@ export class Toolbar {
     this.compare.title = this.compare.disabled ? `Select 2 to ${MAX_COMPARED} pushes to compare them: with Ctrl+click, or the key x` : "Show the selected pushes side by side (c)";
     this.selectAll.disabled = this.records.length === 0;
     this.selectAll.textContent = this.areAllSelected ? "Select none" : "Select all";
-    this.callbacks.onSize(size);
+    this.callbacks.onSize(size, this.list.selection.isLoading);
   }
 
   async importFile() {

@@ -1,5 +1,6 @@
 """Many pushes in the web UI: 12,000, or a hundred thousand if all tests run."""
 
+import re
 import shutil
 import subprocess
 import time
@@ -122,6 +123,24 @@ def test_a_long_list_of_a_store_is_loaded_as_far_as_it_is_scrolled(start, open_p
     first.wait_for()
     assert view.page.evaluate(height) == number
     assert not view.complaints
+
+
+def test_all_pushes_of_a_long_list_of_a_store_are_selected(start, open_page, tmp_path):
+    number = 12_000
+    server = start("--store", f"sqlite:{tmp_path / 'inbox.db'}?memory_records=500")
+    fill(server, number, tmp_path)
+    assert server.api("GET", "/pushes", order="desc")["matched"] is None
+    view = open_page(server).live()
+    view.row("One of many").first.wait_for()
+    held = []
+    view.page.route("**/api/v1/pushes/seqs?*", lambda route: held.append(route))
+    view.page.get_by_role("button", name="Select all").click()
+    view.page.locator(".list-count", has_text="selected, loading the others …").wait_for()
+    held.pop().continue_()
+    view.page.locator(".list-count", has_text=re.compile("12\\W000 selected$")).wait_for()
+    view.page.get_by_role("button", name="Clear").click()
+    view.page.get_by_role("dialog").get_by_text(re.compile("The 12\\W000 selected pushes")).wait_for()
+    view.page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
 
 
 def test_a_long_search_shows_how_far_it_is(start, open_page, provider, device, tmp_path):
