@@ -25,6 +25,11 @@ const MEMBERS = {
   alert: { title: "Title", body: "Text" }, badge: 1, sound: "default", "thread-id": "thread", category: "CATEGORY", "mutable-content": 1, "content-available": 1,
   "interruption-level": "time-sensitive", "relevance-score": 0.5, "filter-criteria": "focus", "target-content-id": "content", event: "update", "content-state": {}, "content-changed": true,
 };
+// What the topic has after the bundle id, by push type; nothing for the others.
+const SUFFIXES = {
+  voip: ".voip", liveactivity: ".push-type.liveactivity", widgets: ".push-type.widgets", controls: ".push-type.controls", pushtotalk: ".voip-ptt",
+  complication: ".complication", fileprovider: ".pushkit.fileprovider", location: ".location-query",
+};
 const MAX_TIMES = 100;
 const MAX_DEVICES = 200;
 
@@ -76,7 +81,8 @@ class Composer {
     this.pickerLine.hidden = true;
     this.template = h("select", { id: "composer-template", on: { change: () => this.useSample(SAMPLES[this.template.value]) } }, SAMPLES.map((one, index) => h("option", { value: index }, one.name)));
     this.member = h("select", { "aria-label": "Add a member to aps", on: { change: () => this.addMember() } }, h("option", { value: "" }, "Add to aps …"), Object.keys(MEMBERS).map((name) => h("option", { value: name }, name)));
-    this.times = h("input", { id: "composer-times", type: "number", min: 1, max: MAX_TIMES, value: 1 });
+    this.times = h("input", { id: "composer-times", type: "number", min: 1, max: MAX_TIMES, value: 1, "aria-describedby": "composer-repeats" });
+    this.repeats = h("p", { id: "composer-repeats", class: "quiet", hidden: true }, "After a response other than 200, an equal push counts as a retry: as a further attempt of the same push, with findings such as hot-retry. To send pushes of their own, change the payload for each.");
     this.preview = h("div", { class: "composer-preview", "aria-label": "Preview", role: "group" });
     this.verdict = h("div", { class: "composer-verdict", role: "status" });
     this.send = button("Send", () => this.sendNow(), { class: "primary" });
@@ -103,9 +109,10 @@ class Composer {
           line("composer-others", "Other headers", this.others, "without authorization: a new token")),
         h("div", { class: "composer-payload" }, h("div", { class: "field-row" }, h("label", { for: "composer-payload" }, "Payload"), this.member, button("Format the payload", () => this.format(), { class: "small" })), this.payload, this.json, this.size),
         h("div", { class: "composer-result" }, this.verdict, this.preview)),
-      h("p", { class: "dialog-buttons" }, h("span", { class: "quiet" }, "Esc keeps the draft."), h("span", { class: "bar-space" }), h("span", { class: "composer-times" }, h("label", { for: "composer-times" }, "Times"), this.times),
+      this.repeats, h("p", { class: "dialog-buttons" }, h("span", { class: "quiet" }, "Esc keeps the draft."), h("span", { class: "bar-space" }), h("span", { class: "composer-times" }, h("label", { for: "composer-times" }, "Times"), this.times),
         button("Cancel", () => this.discard()), this.send));
     this.dialog.addEventListener("input", () => this.check());
+    this.times.addEventListener("input", () => { this.repeats.hidden = !(Number(this.times.value) > 1); });
     // Rules and devices may have changed while another window was used.
     const check = () => this.check();
     addEventListener("focus", check);
@@ -143,15 +150,35 @@ class Composer {
     this.picker.value = this.devices.has(this.token.value.trim()) ? this.token.value.trim() : "";
   }
 
-  /** Uses a registered device token, and the topic of its app. */
+  /** Uses a registered device token, the topic of its app, and a push type that fits the token. */
   pick(token) {
     const item = this.devices.get(token);
     if (!item) return;
     this.token.value = token;
     const app = item.bundle_id ?? item.topic;
-    const topic = this.fields[0].input;
-    if (app) topic.value = app + (item.bundle_id ? SUFFIX.exec(topic.value)?.[0] ?? "" : "");
+    const [{ input: topic }, { input: type }] = this.fields;
+    if (item.kind && !kindsOf(type.value).includes(item.kind)) type.value = typeOf(item.kind);
+    if (app) topic.value = app + (item.bundle_id ? item.kind ? SUFFIXES[type.value] ?? "" : SUFFIX.exec(topic.value)?.[0] ?? "" : "");
     this.checkNow();
+  }
+
+  /** Uses a registered device token that fits the push, if there is one: rather of the same device or app as the token in the form. */
+  pickFitting() {
+    const type = this.fields[1].input.value;
+    let event = null;
+    try {
+      ({ event } = JSON.parse(this.payload.value).aps);
+    } catch {
+      // A payload without an event.
+    }
+    const kinds = type === "liveactivity" ? [event === "start" ? "liveactivity_start" : "liveactivity"] : kindsOf(type);
+    const now = this.devices.get(this.token.value.trim());
+    const app = this.fields[0].input.value.replace(SUFFIX, "");
+    const rank = (item) => (item === now ? 4 : 0) + (now?.device && item.device === now.device ? 2 : 0) + (item.bundle_id === app ? 1 : 0);
+    const [best] = [...this.devices.values()].filter((item) => kinds.includes(item.kind)).sort((one, other) => rank(other) - rank(one));
+    if (!best) return;
+    this.picker.value = best.token;
+    this.pick(best.token);
   }
 
   /** Names the registered device of the token, and its state. */
@@ -162,6 +189,7 @@ class Composer {
 
   useSample(one) {
     this.fill(sample(one, this.fields[0].input.value.replace(SUFFIX, "") || "com.example.app"));
+    this.pickFitting();
     this.checkNow();
   }
 
@@ -271,6 +299,17 @@ function prediction({ status, reason, checks, rules, response, accepted, payload
   return h("p", { class: `notice ${isSuccess(response.status) ? "is-good" : "is-error"}` }, h("strong", {}, end, delay), rules.length > 1 ? ": the rules " : ": the rule ",
     rules.map((rule, index) => [index > 0 && ", ", h("code", {}, visible(rule.rule)), rule.profile ? [" of ", visible(rule.profile)] : "", ` (${rule.action.replaceAll("_", " ")})`]), " would fire. ",
     isSuccess(response.status) || !accepted ? "" : "APNs would accept the push all the same. ", "Without ", rules.length > 1 ? "them, " : "it, ", own, dropped);
+}
+
+/** The kinds of registered device tokens that get the pushes of a type. */
+function kindsOf(type) {
+  if (type === "liveactivity") return ["liveactivity", "liveactivity_start"];
+  return type === "background" ? ["background", "alert"] : [type];
+}
+
+/** The push type for a kind of device tokens. */
+function typeOf(kind) {
+  return kind === "liveactivity_start" ? "liveactivity" : kind;
 }
 
 function field(id, value) {
