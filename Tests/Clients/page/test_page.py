@@ -81,6 +81,70 @@ def test_a_live_activity_has_its_states_over_time(server, kept_view, provider, d
     kept_view.page.locator(f".tab-panel[data-seq='{first}'] .state-list li").nth(2).wait_for()
 
 
+def state_texts(view, seq, number):
+    """The texts of the states over time of an open push, without their times."""
+    states = view.page.locator(f".tab-panel[data-seq='{seq}'] .state-list li")
+    states.nth(number - 1).wait_for()
+    return [" ".join(text.split()).split(" ", 1)[1] for text in states.all_inner_texts()]
+
+
+ACTIVITY = {"topic": "com.example.app.push-type.liveactivity", "type": "liveactivity"}
+
+
+def start_activity(one, token, eta):
+    one.push(token, {"aps": {"timestamp": int(time.time()), "event": "start", "attributes-type": "Ride", "attributes": {}, "content-state": {"eta": eta},
+                             "alert": {"title": "Off", "body": "we go"}}}, **ACTIVITY)
+
+
+def update_activity(one, token, eta):
+    one.push(token, {"aps": {"timestamp": int(time.time()), "event": "update", "content-state": {"eta": eta}}}, **ACTIVITY)
+
+
+def test_the_states_are_those_of_one_activity(start, open_page, provider):
+    """Of two activities that one push-to-start token has started."""
+    server, token = start(), "5ee7" * 40
+    server.api("PUT", "/fixtures", {"devices": [{"id": "anna", "apps": [{"bundle_id": "com.example.app", "tokens": {"liveactivity_start": token}}]}]})
+    one = provider(server)
+    start_activity(one, token, "1")
+    start_activity(one, token, "2")
+    first, second = server.api("GET", "/devices/anna")["activities"]
+    update_activity(one, first["token"], "11")
+    update_activity(one, second["token"], "22")
+    update_activity(one, second["token"], "222")
+    view = open_page(server, "/?push=1").live()
+    expected = [["start eta 1", "update eta 11"], ["start eta 2", "update eta 22", "update eta 222"]]
+    for seq, texts in ((1, expected[0]), (3, expected[0]), (2, expected[1]), (4, expected[1]), (5, expected[1])):
+        view.visit(f"/?push={seq}")
+        assert state_texts(view, seq, len(texts)) == texts, seq
+
+
+def test_each_start_begins_another_activity_of_a_token_that_is_not_registered(server, kept_view, provider, device):
+    one = provider(server)
+    start_activity(one, device, "1")
+    update_activity(one, device, "11")
+    start_activity(one, device, "2")
+    update_activity(one, device, "22")
+    seqs = [push["seq"] for push in server.pushes(device_token=device)]
+    for seq, texts in zip(seqs, [["start eta 1", "update eta 11"]] * 2 + [["start eta 2", "update eta 22"]] * 2):
+        kept_view.visit(f"/?q=token:{device}&push={seq}")
+        assert state_texts(kept_view, seq, 2) == texts
+    headings = kept_view.page.locator(".detail :is(h2, h3, h4)").evaluate_all("(all) => all.map((one) => Number(one.tagName[1]))")
+    assert all(after - before <= 1 for before, after in zip(headings, headings[1:])), headings
+
+
+def test_the_time_of_another_day_has_its_date(start, open_page, provider, device):
+    server = start()
+    provider(server).alert(device, "Early")
+    server.api("POST", "/clock/advance", {"by": "72h"})
+    provider(server).alert(device, "Late")
+    view = open_page(server, "/?push=1").live()
+    received = view.page.get_by_role("list", name="Delivery").locator("li", has_text="received")
+    received.get_by_text(re.compile(r"^\d+ \w{3,4}( \d{4})? \d\d:\d\d:\d\d\.\d{3}$")).wait_for()
+    assert re.search(r"\d+ \w{3,4}( \d{4})? \d\d:\d\d", view.row("Early").get_attribute("aria-label"))
+    view.visit("/?push=2")
+    received.get_by_text(re.compile(r"^\d\d:\d\d:\d\d\.\d{3}$")).wait_for()
+
+
 def test_device_management_is_shown(server, open_page, device):
     """APNs accepts MDM pushes only with certificates for MDM topics; the preview does not depend on the response."""
     with httpx.Client(http2=True, verify=ssl.create_default_context(cafile=server.ca), base_url=server.url) as client:
