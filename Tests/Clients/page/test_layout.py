@@ -381,3 +381,61 @@ def test_a_new_push_is_written_from_nothing(start, open_page):
     dialog.get_by_label("Device token").fill("ab12" * 16)
     verdict.get_by_text("APNs would respond 200").wait_for()
     dialog.get_by_role("button", name="Cancel").click()
+
+
+@pytest.mark.parametrize("width", [1280, 1440])
+def test_no_attempt_is_covered(start, open_page, provider, device, width):
+    server = start()
+    server.api("PUT", "/profile", {"name": "flaky-503", "params": {"rate": 1, "streak": 7}})
+    for _ in range(8):
+        provider(server).alert(device, "Retried")
+    view = open_page(server, "/?push=8", width=width).live()
+    attempts = view.page.locator(".attempt")
+    attempts.nth(7).wait_for()
+    for number in range(8):
+        attempts.nth(number).scroll_into_view_if_needed()
+        box = attempts.nth(number).bounding_box()
+        side = view.page.get_by_role("button", name="Side by side").bounding_box()
+        assert box["x"] + box["width"] <= side["x"], number
+
+
+def test_a_registered_token_sets_type_and_topic_and_a_template_picks_a_token(start, open_page):
+    server = start()
+    tokens = {"alert": "aa11" * 16, "voip": "bb22" * 16, "liveactivity_start": "cc33" * 40, "liveactivity": "dd44" * 40}
+    server.api("PUT", "/fixtures", {"devices": [{"id": "anna", "apps": [{"bundle_id": "com.acme.app", "tokens": tokens}]}]})
+    view = open_page(server).live()
+    view.page.get_by_role("button", name="New push").click()
+    dialog = view.page.get_by_role("dialog")
+    value = lambda label: dialog.get_by_label(label).input_value()
+    good = dialog.locator(".composer-verdict").get_by_text("APNs would respond 200")
+    for kind, type, suffix in (("voip", "voip", ".voip"), ("liveactivity_start", "liveactivity", ".push-type.liveactivity"), ("alert", "alert", ""), ("liveactivity", "liveactivity", ".push-type.liveactivity")):
+        dialog.get_by_label("Registered device").select_option(label=f"anna · com.acme.app · {kind}")
+        assert (value("Device token"), value("apns-push-type"), value("apns-topic")) == (tokens[kind], type, "com.acme.app" + suffix)
+    for template, kind in (("VoIP call", "voip"), ("Live Activity: start", "liveactivity_start"), ("Live Activity: update", "liveactivity"), ("Background", "alert"), ("Alert", "alert")):
+        dialog.get_by_label("Template").select_option(template)
+        assert (value("Device token"), value("Registered device")) == (tokens[kind], tokens[kind]), template
+        good.wait_for()
+    # No token fits.
+    dialog.get_by_label("Template").select_option("Widgets")
+    assert value("Device token") == tokens["alert"] and value("apns-topic") == "com.acme.app.push-type.widgets"
+    repeats = dialog.get_by_text("an equal push counts as a retry")
+    assert not repeats.is_visible()
+    dialog.get_by_label("Times").fill("4")
+    repeats.wait_for()
+    dialog.get_by_role("button", name="Cancel").click()
+
+
+@pytest.mark.parametrize("width", [1280, 1440])
+def test_the_content_of_a_push_begins_near_the_top(start, open_page, provider, device, width):
+    """Also with attempts, a rule with a long name, and a device."""
+    server = start()
+    server.api("PUT", "/devices/" + device, {"state": "online"})
+    server.api("POST", "/rules", {"name": "the-response-is-lost-after-it-was-accepted", "do": {"delay": {"fixed": "20ms"}}})
+    server.api("POST", "/rules", {"name": "unavailable-at-the-first-attempt", "trigger": {"times": 1}, "do": {"respond": {"status": 503, "reason": "ServiceUnavailable"}}})
+    for _ in range(2):
+        provider(server).alert(device, "Order 4711 was shipped and arrives tomorrow")
+    server.api("POST", "/reset", {"rules": True})
+    view = open_page(server, "/?push=2", width=width).live()
+    view.page.locator(".attempt").nth(1).wait_for()
+    view.page.locator(".tab-panel .statement").wait_for()
+    assert view.page.locator(".tab-panel").bounding_box()["y"] <= 260
