@@ -107,7 +107,11 @@ public struct APNSTrait: SuiteTrait, TestTrait, TestScoping {
     configuration.threads = 1
     // A response that a fault delays is of no use after the test.
     configuration.shutdownTimeout = .milliseconds(100)
-    configuration.seed = seed ?? ProcessInfo.processInfo.environment["APNS_MOCK_SEED"].flatMap { UInt64($0) }
+    configuration.seed = seed
+    if seed == nil, let text = ProcessInfo.processInfo.environment["APNS_MOCK_SEED"], !text.isEmpty {
+      configuration.seed = UInt64(text)
+      if configuration.seed == nil { Issue.record("APNS_MOCK_SEED: \"\(text)\" is not a whole number") }
+    }
     for change in configure { change(&configuration) }
     if let profile { try configuration.useProfile(profile) }
     return configuration

@@ -86,7 +86,8 @@ extension String {
     return isPlain && !isEmpty ? self : "'" + replacing("'", with: #"'\''"#) + "'"
   }
 
-  /// The string quoted as one word on one line: of a POSIX shell, or with control characters of bash and zsh.
+  /// The string quoted as one word, on one line: with control characters in the form `$'…'`, which bash and zsh read, otherwise
+  /// as one word of a POSIX shell.
   package var shellQuotedOnOneLine: String {
     guard unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F }) else { return shellQuoted }
     return unicodeScalars.reduce(into: "$'") { quoted, scalar in

@@ -118,25 +118,22 @@ package struct RunComparison: Sendable {
     tests = Change(failed(old), failed(now), isFixed: ran)
   }
 
-  /// Whether the older run has tests, and none of this one's, or has neither tests nor pushes.
-  var isOfAnotherSuite: Bool {
-    old.tests.isEmpty ? old.pushes == 0 && old.missing == 0 : Set(old.tests.keys).isDisjoint(with: now.tests.keys)
-  }
-
-  /// What to know before anything else: that the older run cannot be compared with; nil if it can.
-  var warning: String? {
-    if isOfAnotherSuite {
-      return old.tests.isEmpty
-        ? "The baseline has neither a test nor a push: is it the right file?"
-        : "None of the tests is in the baseline: is it of another suite?"
+  /// Why the comparison says little: the older run is of another suite, empty, or lacks pushes; nil if it does not.
+  package var warning: String? {
+    if old.tests.isEmpty, old.pushes == 0, old.missing == 0 {
+      return "The baseline has neither a test nor a push: is it the right file?"
+    }
+    if !old.tests.isEmpty, Set(old.tests.keys).isDisjoint(with: now.tests.keys) {
+      return "None of the tests is in the baseline: is it of another suite?"
     }
     return old.missing == 0
       ? nil : "The baseline lacks pushes of its run, so that what is not in it may be older than this run."
   }
 
-  /// What is new, in a few words for the verdict.
+  /// The failed tests, findings and lost pushes that are new, in a few words for the verdict.
   var summary: String {
-    let new = parts.prefix(3).filter { !$0.change.new.isEmpty }.map { "\($0.title) (\($0.change.new.count))" }
+    let kinds = [("failed tests", tests), ("findings", findings), ("lost pushes", lost)]
+    let new = kinds.filter { !$0.1.new.isEmpty }.map { "\($0) (\($1.new.count))" }
     return new.isEmpty ? "nothing new since \(name)" : "new since \(name): \(new.joined(separator: ", "))"
   }
 

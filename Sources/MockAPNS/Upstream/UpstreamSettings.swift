@@ -38,7 +38,11 @@ package struct UpstreamSettings: Sendable {
   package init(endpoint: MockServer.Endpoint) {
     self.endpoint = endpoint
     authority =
-      endpoint.port != 443 ? endpoint.description : endpoint.host.contains(":") ? "[\(endpoint.host)]" : endpoint.host
+      if endpoint.port != 443 {
+        endpoint.description
+      } else {
+        endpoint.host.contains(":") ? "[\(endpoint.host)]" : endpoint.host
+      }
   }
 
   /// Parses `sandbox`, `production` or `https://HOST[:PORT]`; nil for any other text.

@@ -208,7 +208,8 @@ def test_a_baseline_says_what_is_new(suite, binary, tmp_path):
     assert len(summary(tmp_path / "new.html")["baseline"]["lost"]["fixed"]) == 2
     suite("--report", "again.html", "--baseline", "new.html", "--profile", "flaky-503?rate=1", program='test("test_a", "ab", "failed"); test("test_b", "cd")')
     assert summary(tmp_path / "again.html")["verdict"].endswith("; new since new.html: failed tests (1), lost pushes (2).")
-    suite("--report", "other.html", "--baseline", "old.html", program='test("test_else", "ab")')
+    other = suite("--report", "other.html", "--baseline", "old.html", program='test("test_else", "ab")')
+    assert "apns-mock: None of the tests is in the baseline" in other.stderr
     assert summary(tmp_path / "other.html")["baseline"]["warning"].startswith("None of the tests")
 
 
@@ -306,10 +307,11 @@ def test_a_baseline_that_lacks_pushes_makes_nothing_new(suite, binary, tmp_path)
     hole = [line for line in lines if not line.startswith('{"seq":1,')]
     for old in (hole, lines[:-1]):
         (tmp_path / "old.ndjson").write_text("".join(old))
-        words = run(binary, "report", "all.ndjson", "-o", "new.html", "--baseline", "old.ndjson", cwd=tmp_path).stdout
+        done = run(binary, "report", "all.ndjson", "-o", "new.html", "--baseline", "old.ndjson", cwd=tmp_path)
         found = summary(tmp_path / "new.html")["baseline"]
         assert found["lost"]["new"] == [] and len(found["lost"]["unknown"]) == 2, found["lost"]
-        assert found["warning"].startswith("The baseline lacks pushes") and "since" not in words
+        assert found["warning"].startswith("The baseline lacks pushes") and "since" not in done.stdout
+        assert done.stderr.startswith("warning: The baseline lacks pushes")
     (tmp_path / "empty.ndjson").write_text("")
     run(binary, "report", "all.ndjson", "-o", "new.html", "--baseline", "empty.ndjson", cwd=tmp_path)
     assert summary(tmp_path / "new.html")["baseline"]["warning"].startswith("The baseline has neither")

@@ -37,7 +37,7 @@ package enum EnvironmentVariables {
   /// The folder for the reports of the client libraries.
   static let reports = prefix + "REPORTS"
   /// The path of the program, with which the client libraries of this project start it.
-  static let binary = prefix + "BINARY"
+  package static let binary = prefix + "BINARY"
 
   /// The names of all variables that any command uses.
   package static let known =

@@ -198,7 +198,9 @@ struct ExecRun: Sendable {
     var lines: [String] = []
     var outcome = Self.outcome {
       let report = try files.write(records, by: rulebook, checks: checks)
-      lines = [report.verdict] + (files.reportPath.map { ["report: \($0)"] } ?? [])
+      lines =
+        [report.verdict] + (report.baseline?.warning.map { [$0] } ?? [])
+        + (files.reportPath.map { ["report: \($0)"] } ?? [])
       if let worst = report.worstFinding { lines.append("worst finding: \(worst)") }
       if let command = report.command { lines.append("to repeat the run: \(command)") }
     }
@@ -235,8 +237,8 @@ struct ExecRun: Sendable {
     // Servers that the program starts have the same faults as in a run that is repeated.
     changes[Setting.seed.variable] = String(state.faults.selection.seed)
     // Client libraries start this program.
-    if let programPath, Environment.variables.given("APNS_MOCK_BINARY") == nil {
-      changes["APNS_MOCK_BINARY"] = programPath
+    if let programPath, Environment.variables.given(EnvironmentVariables.binary) == nil {
+      changes[EnvironmentVariables.binary] = programPath
     }
     changes[Setting.portFile.variable] = settings.portFile.map(Files.absolute)
     if hasOwnCertificates { changes[Setting.certs.variable] = settings.configuration.certificates }

@@ -49,6 +49,10 @@ struct ExecSummary {
   init(_ records: RunRecords, _ selection: FaultSelection) throws {
     missing = records.missing()
     let selected = selection.selectedProfile
+    // With its parameters, if it is still active.
+    func profile(_ name: String) -> String {
+      "profile \(name == selected.profile.name ? selected.reference : name)"
+    }
     var count = missing ?? 0
     var iterator = records.makeIterator()
     while let group = try iterator.next() {
@@ -57,10 +61,6 @@ struct ExecSummary {
         counts[record.outcome, default: 0] += 1
         if record.isFaulted { faulted += 1 }
         let injections = record.wireDetails?.injections ?? []
-        // With the parameters of the profile that is still active.
-        func profile(_ name: String) -> String {
-          "profile \(name == selected.profile.name ? selected.reference : name)"
-        }
         for cause in Set(injections.map { $0.profile.map(profile) ?? "rule \($0.rule)" }) {
           causes[cause, default: 0] += 1
         }

@@ -140,6 +140,7 @@ struct ReportCommand: ParsableCommand {
     let records = try exports.count == 1 ? ExportFile(exports[0]).records() : ExportFile.mergedRecords(exports)
     let report = try files.write(records, by: ExportFile.rulebook)
     StandardStream.output.line(report.verdict.onOneLine)
+    if let warning = report.baseline?.warning { StandardStream.error.line("warning: \(warning)") }
   }
 }
 
